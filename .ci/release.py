@@ -36,8 +36,8 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
     """Return what is to be mended before the release, one sentence for each file."""
     version = version_of(tag)
     found = []
-    if f'__version__ = "{version}"' not in (root / "tcuda" / "_version.py").read_text():
-        found.append(f"tcuda/_version.py has another version than {version}.")
+    if f'__version__ = "{version}"' not in (root / "tcuda" / "_base" / "version.py").read_text():
+        found.append(f"tcuda/_base/version.py has another version than {version}.")
     if f"\nversion: {version}\n" not in (root / "CITATION.cff").read_text():
         found.append(f"CITATION.cff has another version than {version}.")
     if not notes(version, (root / "CHANGELOG.md").read_text()):

@@ -58,14 +58,14 @@ STEPS: dict[str, tuple[str, str]] = {
     "return: unmap": ("mappings", "Mapping._unmap"),
     "return: release": ("connections", "Connection.release"),
 }
-"""For each step of a message, the module of ``tcuda._sharing`` and the function in the module."""
+"""For each step of a message, the module of ``tcuda.multiprocessing`` and the function in the module."""
 
 
 def _time_steps() -> dict[str, list[float]]:
     """Time the steps of all messages of this process from now on, and return the dict that gets the seconds."""
     seconds: dict[str, list[float]] = {}
     for step, (module, name) in STEPS.items():
-        owner = importlib.import_module(f"tcuda._sharing.{module}")
+        owner = importlib.import_module(f"tcuda.multiprocessing._{module}")
         *classes, function = name.split(".")
         for part in classes:
             owner = getattr(owner, part)

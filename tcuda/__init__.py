@@ -5,13 +5,15 @@
 """
 
 # `_requirements` comes first, because it checks whether the other modules can be imported at all.
-from tcuda import _requirements
+from tcuda._base import requirements
 
 # isort: split
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _absent, _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
-from tcuda._cudart import check_error, cudart, cudaStatus
+from tcuda import _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
+from tcuda._base import absent
+from tcuda._base.errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
+from tcuda._base.version import __version__
 from tcuda._cupy.import_hook import watch_cupy
 from tcuda._device import (
     can_device_access_peer,
@@ -35,9 +37,8 @@ from tcuda._device import (
     set_device,
     synchronize,
 )
-from tcuda._errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
-from tcuda._kernels import _compile_kernel
-from tcuda._nvml import (
+from tcuda._device._cudart import check_error, cudart, cudaStatus
+from tcuda._device._nvml import (
     clock_rate,
     device_memory_used,
     list_gpu_processes,
@@ -46,11 +47,11 @@ from tcuda._nvml import (
     temperature,
     utilization,
 )
+from tcuda._device._sync_debug import SyncCounter, get_sync_debug_mode, set_sync_debug_mode, sync_debug_mode
+from tcuda._process.ipc import ipc_collect
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
-from tcuda._sharing.collect import ipc_collect
-from tcuda._sync_debug import SyncCounter, get_sync_debug_mode, set_sync_debug_mode, sync_debug_mode
-from tcuda._version import __version__
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+from tcuda.kernels import _compile_kernel
 from tcuda.memory import (
     CUDAPluggableAllocator,
     MemPool,
@@ -115,9 +116,9 @@ if TYPE_CHECKING:
 
     xp: Any
 else:
-    from tcuda._late import __dir__, __getattr__
+    from tcuda._process.lazy_names import __dir__, __getattr__
 
-_absent.refuse_absent_modules()
+absent.refuse_absent_modules()
 watch_cupy()
 _initialization.sanitize_if_asked()
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tcuda._late import bind_xp
 from tcuda._process import races
 from tcuda._process.lazy import set_steps
+from tcuda._process.lazy_names import bind_xp
 from tcuda._process.ledger import ledger_if_any, make_ledger
 from tcuda.memory._out_of_memory import raise_out_of_memory
 from tcuda.random._defaults import install_generators

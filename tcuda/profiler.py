@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tcuda._cudart import check_error, cudart
+from tcuda._device._cudart import check_error, cudart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,9 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcuda._arguments import a_kind, flag, function
-from tcuda._core import mended
+from tcuda._base.arguments import a_kind, flag, function
+from tcuda._base.scope import Scope
+from tcuda._core import cleanup_on_error
 from tcuda._sanitizer import CUDASanitizerErrors
 from tcuda._sanitizer._checks import ActiveCheck, checked_mode
 from tcuda._sanitizer._errors import RaceWarning
@@ -18,7 +19,6 @@ from tcuda._sanitizer._race import Race, RaceAccess, RaceAllocation
 from tcuda._sanitizer._report import Report
 from tcuda._sanitizer._suppressions import suppress, suppressed
 from tcuda._sanitizer._uses import uses
-from tcuda._scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,5 +141,5 @@ class check(Scope):
         if exception and exception[0] is None:
             self._check.raise_lost()
 
-    __enter__ = mended(_enter_with_report, Scope._undo_begin)  # type: ignore[assignment]  # the value differs
-    __exit__ = mended(_leave, Scope._end)
+    __enter__ = cleanup_on_error(_enter_with_report, Scope._undo_begin)  # type: ignore[assignment]  # the value differs
+    __exit__ = cleanup_on_error(_leave, Scope._end)

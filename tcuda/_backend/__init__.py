@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tcuda._backend.nccl import Nccl
     from tcuda._backend.streams import CurrentStream
     from tcuda._backend.transfers import Transfers
+    from tcuda._base.errors import OutOfMemoryError
     from tcuda._core import ElementwiseState, KernelFunction, Ledger, Source
-    from tcuda._errors import OutOfMemoryError
     from tcuda._runtime.protocol import Runtime
 
 

@@ -5,8 +5,8 @@ This module does not import CuPy, so that ``except tcuda.OutOfMemoryError`` work
 
 from __future__ import annotations
 
-from tcuda import _status
-from tcuda._status import Status
+from tcuda._base import statuses
+from tcuda._base.statuses import Status
 
 _HINTS: dict[int, str] = {
     Status.INVALID_DEVICE: "GPU device may be out of range, do you have enough GPUs? tcuda.device_count() tells.",
@@ -58,9 +58,9 @@ class AcceleratorError(RuntimeError):
         self.error_code = int(error_code)
         self.call = call
         self.details = details
-        symbol = f"{_status.name(error_code)} ({self.error_code})"
+        symbol = f"{statuses.name(error_code)} ({self.error_code})"
         lines = [
-            f"CUDA error: {_status.text(error_code)}",
+            f"CUDA error: {statuses.text(error_code)}",
             f"{call} failed with {symbol}." if call else f"{symbol}.",
             details or _HINTS.get(error_code, _ASYNCHRONOUS),
         ]
@@ -115,7 +115,7 @@ class CudaError(RuntimeError):
     def __init__(self, code: int) -> None:
         """Describe the status ``code``."""
         self.code = int(code)
-        super().__init__(f"{_status.text(self.code)} ({self.code})")
+        super().__init__(f"{statuses.text(self.code)} ({self.code})")
 
     def __reduce__(self) -> tuple[type[CudaError], tuple[int]]:
         return type(self), (self.code,)

@@ -6,7 +6,7 @@ import _thread
 import importlib
 import sys
 
-from tcuda._version import __version__
+from tcuda._base.version import __version__
 
 
 def _is_main_interpreter() -> bool:
@@ -64,7 +64,7 @@ def _unusable(reason: str) -> ImportError:
     import shlex
     from pathlib import Path
 
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     root = package.parent
     cores = sorted(path.name for path in package.glob("_core.*.so"))
     found = f" The compiled cores there are: {', '.join(cores)}." if cores else ""

@@ -6,7 +6,7 @@ import abc
 import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcuda._core import mended
+from tcuda._core import cleanup_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ def undone_by(undo: Callable[[Any], object]) -> Callable[[F], F]:
 
     ``undo(self)`` is called again until a call returns. So ``undo`` must do nothing if nothing is left to undo.
     """
-    return lambda method: mended(method, undo)
+    return lambda method: cleanup_on_error(method, undo)
 
 
 def require_depth(calls: int = 20) -> None:
@@ -76,5 +76,5 @@ class Scope(contextlib.ContextDecorator, abc.ABC):
             self.undo()
             self._stage = "ended"
 
-    __enter__ = mended(_enter, _undo_begin)
-    __exit__ = mended(_end, _end)
+    __enter__ = cleanup_on_error(_enter, _undo_begin)
+    __exit__ = cleanup_on_error(_end, _end)

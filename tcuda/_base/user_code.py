@@ -10,7 +10,7 @@ import os
 import re
 from pathlib import Path
 
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
 _FOLDER = re.compile(r"[/\\]tcuda(?=[/\\])")
 _EXAMPLE = f"demo{os.sep}"  # The example program, which is a user of tcuda like any other program.
 _MACHINERY = re.compile(

@@ -21,7 +21,7 @@ class _CurrentStream(Protocol):  # the same protocol as in tcuda._backend, which
 version: str
 """The version of the package that the core was compiled for."""
 
-class HostMemory:
+class EmulatedMemory:
     """The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``."""
 
     def __init__(self, limit: int) -> None: ...
@@ -238,7 +238,7 @@ class GraphLauncher:
         does nothing and returns 900.
         """
 
-class HostModule:
+class EmulatedModule:
     """A load, with its own variables, of a shared library that the C++ compiler has made of CUDA C++ source.
 
     Args:
@@ -249,7 +249,7 @@ class HostModule:
     """
 
     def __init__(self, library: bytes) -> None: ...
-    def function(self, name: str) -> HostFunction | None:
+    def function(self, name: str) -> EmulatedFunction | None:
         """Return the kernel that the source lists as ``name``, or whose symbol is ``name``."""
     def symbol(self, name: str) -> tuple[int, int] | None:
         """Return the address and the size of a global variable."""
@@ -257,8 +257,8 @@ class HostModule:
     def kernels(self) -> list[str]:
         """Return the names of the kernels, in the order of the source."""
 
-class HostFunction:
-    """A kernel of a :class:`HostModule`."""
+class EmulatedFunction:
+    """A kernel of a :class:`EmulatedModule`."""
 
     @property
     def name(self) -> str: ...
@@ -287,7 +287,7 @@ def regions_of_items(
         bytes but those of the items.
     """
 
-class HostLaunch:
+class EmulatedLaunch:
     """A launch of a kernel on the processor.
 
     Args:
@@ -311,7 +311,7 @@ class HostLaunch:
 
     def __init__(
         self,
-        function: HostFunction,
+        function: EmulatedFunction,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         arguments: bytes,
@@ -777,7 +777,7 @@ def translated(
     The callable adds no Python frame.
     """
 
-def mended(function: _F, mend: Callable[[Any], object]) -> _F:
+def cleanup_on_error(function: _F, mend: Callable[[Any], object]) -> _F:
     """Return a method that calls ``function`` and, if that raises, calls ``mend(self)`` until ``mend`` returns.
 
     No signal handler can run between the two calls, so ``mend`` always follows a ``function`` that fails.
@@ -891,7 +891,7 @@ class Forwarder:
 def forwarder(target: Callable[..., Any]) -> Forwarder:
     """Return a function that calls its attribute ``target``, which can be replaced."""
 
-class HostArrays:
+class EmulatedArrays:
     """Makes arrays of emulated devices.
 
     Args:
@@ -915,7 +915,7 @@ class HostArrays:
     def slice(self, array: Any, slice: slice) -> Any:
         """Return ``array[slice]``; None if an end of the slice does not fit into 64 bits."""
 
-class HostTimes:
+class EmulatedTimes:
     """Moves the clock and the streams of emulated devices. The caller holds the lock of the clock.
 
     All times are nanoseconds, and no time is after the year 292.
@@ -940,13 +940,13 @@ class HostTimes:
     def occupy(self, timeline: Any, duration: int) -> int:
         """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end."""
 
-class HostWork:
+class EmulatedWork:
     """Begins and ends work of emulated devices that is done in the call that launches the work."""
 
     def __init__(self) -> None: ...
     def use(
         self,
-        times: HostTimes,
+        times: EmulatedTimes,
         acquire: Callable[[], object],
         release: Callable[[], object],
         thread: object,
@@ -1004,7 +1004,7 @@ class QuietCalls:
 def set_variable(variable: ContextVar[_T], value: _T) -> Token[_T]:
     """Set a context variable. Meanwhile the garbage collector does not run."""
 
-def host_operation(
+def emulated_operation(
     function: Callable[..., Any],
     inputs: int,
     reduces: bool,
@@ -1012,8 +1012,8 @@ def host_operation(
     kinds: dict[Any, np.dtype[Any]],
     failed: Callable[[Callable[..., Any], Exception], object],
     quiet: QuietCalls,
-    work: HostWork,
-    arrays: HostArrays,
+    work: EmulatedWork,
+    arrays: EmulatedArrays,
 ) -> Callable[..., Any]:
     """Return a callable that applies a function to arrays of emulated devices, in the call.
 
@@ -1030,13 +1030,13 @@ def host_operation(
         arrays: The arrays.
     """
 
-def host_creation(
+def emulated_creation(
     fallback: Callable[..., Any],
     dtypes: dict[Any, np.dtype[Any] | None],
     ordinary: np.dtype[Any],
     ledger: Callable[[], Ledger],
-    work: HostWork,
-    arrays: HostArrays,
+    work: EmulatedWork,
+    arrays: EmulatedArrays,
 ) -> Callable[..., Any]:
     """Return a callable that makes an array of an emulated device with uninitialised elements.
 
@@ -1522,7 +1522,7 @@ class CudaDriver(Driver):
         RuntimeError: The machine has no driver, the driver is too old, or the driver finds no device.
     """
 
-class HostDriver(Driver):
+class EmulatedDriver(Driver):
     """The table of emulated devices.
 
     Args:
@@ -1530,7 +1530,7 @@ class HostDriver(Driver):
         streams: An object with the stream and event entries of the table as methods.
     """
 
-    def __init__(self, memories: list[HostMemory], streams: object) -> None: ...
+    def __init__(self, memories: list[EmulatedMemory], streams: object) -> None: ...
 
 class FaultyDriver(Driver):
     """The table of ``driver`` with one call that fails."""

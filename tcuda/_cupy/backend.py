@@ -17,9 +17,9 @@ from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 from cupy_backends.cuda.stream import get_default_stream_ptr
 
 from tcuda import _core
+from tcuda._base.errors import AcceleratorError
 from tcuda._cupy import captured_blas, memory, peer_copies, spin, takeover
 from tcuda._cupy.blas_handles import BlasHandles
-from tcuda._errors import AcceleratorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcuda._backend.nccl import Nccl
     from tcuda._backend.streams import CurrentStream
     from tcuda._backend.transfers import Transfers
-    from tcuda._errors import OutOfMemoryError
+    from tcuda._base.errors import OutOfMemoryError
     from tcuda._runtime.protocol import Runtime
 
 _CURRENT_STREAM = stream_functions["get_current_stream_ptr"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._backend import backend_of
+from tcuda._base.imports import FollowedImport
 from tcuda._cupy import takeover
-from tcuda._imports import FollowedImport
 from tcuda._process.lazy import _lazy_init, is_initialized
 from tcuda._runtime import runtime
 

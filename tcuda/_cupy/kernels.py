@@ -12,13 +12,13 @@ from cupy_backends.cuda.api import driver
 from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 
 from tcuda import _core
-from tcuda._arguments import integer
+from tcuda._base.arguments import integer
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._cupy import loaded_kernels, nvrtc
 from tcuda._cupy.arrays import array_addresses
 from tcuda._cupy.loaded_kernels import LoadedSource
-from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import cuda
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda import _core
+from tcuda._base.errors import OutOfMemoryError
+from tcuda._base.statuses import Status
 from tcuda._cupy.streams import Handle
-from tcuda._errors import OutOfMemoryError
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from typing import NoReturn

@@ -10,8 +10,8 @@ import ctypes
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.errors import NcclError, NcclNotFoundError
 from tcuda._core import CallGroup
-from tcuda._errors import NcclError, NcclNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cupy._core import core
 from cupy_backends.cuda.libs import nvrtc
 
-from tcuda._kernels.source import plain_kernels
+from tcuda.kernels._source import plain_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ import cupy
 from cupy.random import _generator as cupy_random
 
 from tcuda import _core
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._cupy import random_kernels, takeover
-from tcuda._errors import AcceleratorError
 from tcuda._process.lazy import backend, cuda
-from tcuda._status import Status
 from tcuda.random._draws import Draws
 
 if TYPE_CHECKING:

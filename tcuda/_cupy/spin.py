@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from tcuda._base.errors import AcceleratorError
 from tcuda._cupy.streams import Handle
-from tcuda._errors import AcceleratorError
 
 _SOURCE = """
 extern "C" __global__ void tcuda_spin(long long cycles) {

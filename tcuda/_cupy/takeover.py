@@ -12,8 +12,8 @@ import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tcuda import _core
+from tcuda._base.errors import AcceleratorError
 from tcuda._cupy import loaded_kernels
-from tcuda._errors import AcceleratorError
 from tcuda._process.fork import call_in_child
 
 if TYPE_CHECKING:

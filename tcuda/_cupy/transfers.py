@@ -8,13 +8,13 @@ import cupy
 from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 
 from tcuda import _core
+from tcuda._base.errors import AcceleratorError
 from tcuda._cupy import transfer_kernels
 from tcuda._cupy.arrays import array_type, scalar_type
-from tcuda._errors import AcceleratorError
 from tcuda._process.captures import captures
 from tcuda._process.peers import reach
-from tcuda._transfers.order import Queue
-from tcuda._transfers.plain import PlainTransfers
+from tcuda.comm._order import Queue
+from tcuda.comm._plain import PlainTransfers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from tcuda import _status
+from tcuda._base import statuses
+from tcuda._base.errors import AcceleratorError, CudaError
 from tcuda._device import mem_get_info
-from tcuda._errors import AcceleratorError, CudaError
 from tcuda._process.lazy import cuda, init
 from tcuda._runtime.protocol import STREAM_DEFAULT, STREAM_LEGACY, STREAM_PER_THREAD
 
@@ -42,7 +42,7 @@ class cudaError(IntEnum):
         if not isinstance(value, int):
             raise TypeError(f"cudaError() takes the number of a status, an int, not {_short(value)}")
         status = int.__new__(cls, value)
-        status._name_ = _status.name(value)
+        status._name_ = statuses.name(value)
         status._value_ = value
         return status
 
@@ -53,7 +53,7 @@ def cudaGetErrorString(error: int) -> str:
     Raises:
         TypeError: ``error`` is not an integer.
     """
-    return _status.text(_whole("cudaGetErrorString", "error", error, _STATUSES, "a status"))
+    return statuses.text(_whole("cudaGetErrorString", "error", error, _STATUSES, "a status"))
 
 
 def cudaProfilerStart() -> cudaError:

@@ -11,12 +11,12 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
-from tcuda._arguments import flag
+from tcuda._base.arguments import flag
+from tcuda._base.scope import Scope
+from tcuda._base.warnings import stacklevel
 from tcuda._process import waits
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import _lazy_init
-from tcuda._scope import Scope
-from tcuda._warnings import stacklevel
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -10,8 +10,8 @@ import contextlib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from tcuda._base.errors import AllocatorSettingsError
 from tcuda._core import Settings
-from tcuda._errors import AllocatorSettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

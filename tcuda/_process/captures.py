@@ -11,10 +11,10 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED, CAPTURE_STATUS_NONE
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

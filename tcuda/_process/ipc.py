@@ -22,19 +22,19 @@ def ipc_collect() -> None:
         >>> reserved = tcuda.memory_reserved()  # without memory that other processes have given back
     """
     _lazy_init()
-    if "tcuda._sharing.messages" not in sys.modules:  # this process has neither sent nor received an array
+    if "tcuda.multiprocessing._messages" not in sys.modules:  # this process has neither sent nor received an array
         return
     # The imports are here, because `import tcuda` should import as few modules as possible.
-    from tcuda._sharing import events, mappings
-    from tcuda._sharing.connections import connections
-    from tcuda._sharing.received import returns
-    from tcuda._sharing.server import server_if_any
+    from tcuda.multiprocessing import _events, _mappings
+    from tcuda.multiprocessing._connections import connections
+    from tcuda.multiprocessing._received import returns
+    from tcuda.multiprocessing._server import server_if_any
 
     returns.settle()
-    mappings.close_idle(also_young=True)
+    _mappings.close_idle(also_young=True)
     for connection in connections():
         connection.close_if_unused()
     running = server_if_any()
     if running is not None:
         running.settle()
-    events.destroy_unused()
+    _events.destroy_unused()

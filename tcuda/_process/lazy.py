@@ -11,10 +11,10 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tcuda._backend import backend_of
-from tcuda._errors import AcceleratorError, DeferredCudaCallError
+from tcuda._base.errors import AcceleratorError, DeferredCudaCallError
+from tcuda._base.statuses import Status
 from tcuda._process.fork import call_in_child
 from tcuda._runtime import runtime
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tcuda._absent import about
 from tcuda._backend import array_module
+from tcuda._base.absent import about
 from tcuda._process.lazy import is_initialized
 from tcuda._runtime import runtime
 

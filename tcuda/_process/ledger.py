@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda import _core
-from tcuda._errors import AcceleratorError, AllocatorSettingsError
+from tcuda._base.errors import AcceleratorError, AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment
 from tcuda._process.fork import call_around_fork, call_in_child
 from tcuda._process.lazy import _lazy_init, cuda

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.devices import exchange_device
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
-from tcuda._status import Status
 
 _reached: dict[tuple[int, int], bool] = {}
 """Whether the first device of each pair that was asked for can access the memory of the second."""

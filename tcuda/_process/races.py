@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda import _core
 from tcuda._backend import backend_of
+from tcuda._base.scope import undone_by
 from tcuda._process.fork import call_in_child
 from tcuda._process.ledger import ledger_if_any
-from tcuda._scope import undone_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from tcuda._backend.streams import CurrentStream
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import STREAM_PER_THREAD
-from tcuda._status import Status
 
 
 @runtime_checkable

@@ -14,7 +14,8 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
-from tcuda._arguments import text
+from tcuda._base.arguments import text
+from tcuda._base.warnings import stacklevel
 from tcuda._core import set_variable
 from tcuda._process import races
 from tcuda._process.fork import call_in_child
@@ -23,7 +24,6 @@ from tcuda._sanitizer._errors import CUDASanitizerErrors, RaceWarning, Unsynchro
 from tcuda._sanitizer._lost import note_lost_errors, stop_noting
 from tcuda._sanitizer._stacks import is_library, living_frames
 from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
-from tcuda._warnings import stacklevel
 
 if TYPE_CHECKING:
     from tcuda import _core

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, overload
 
-from tcuda._copying import refusing
+from tcuda._base.copying import refusing
 from tcuda._sanitizer._doubt import is_possible
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tcuda._arguments import a_kind, integer
+from tcuda._base.arguments import a_kind, integer
 from tcuda._process import races
 from tcuda._process.fork import call_in_child
 
@@ -214,7 +214,7 @@ def read_suppressions(environment: Any = os.environ) -> None:
     path = environment.get(VARIABLE)
     if not path or path in _of_file:
         return
-    from tcuda._files import read_regular_file  # here, because the import takes long
+    from tcuda._base.files import read_regular_file  # here, because the import takes long
 
     try:
         lines = read_regular_file(path, _MOST_BYTES).decode().splitlines()

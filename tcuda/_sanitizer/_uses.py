@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._arguments import a_kind
-from tcuda._core import mended
+from tcuda._base.arguments import a_kind
+from tcuda._base.scope import Scope
+from tcuda._core import cleanup_on_error
 from tcuda._process import races
-from tcuda._scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +90,7 @@ class uses(Scope):
                 "ended the block."
             )
 
-    __exit__ = mended(_leave, Scope._end)
+    __exit__ = cleanup_on_error(_leave, Scope._end)
 
 
 def _arrays(given: Any, name: str) -> tuple[Any, ...]:

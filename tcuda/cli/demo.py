@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tcuda
-from tcuda._files import require_writable, write_file
+from tcuda._base.files import require_writable, write_file
 from tcuda.cli import demo_workers, report
 from tcuda.cli.terminal import console
 from tcuda.demo import digits
@@ -161,7 +161,7 @@ def _page_of_memory(output: Path | None, screen: Console) -> Iterator[None]:
     if output is None:
         yield
         return
-    from tcuda._memory_viz import page
+    from tcuda._viz.memory import page
 
     tcuda.memory._record_memory_history(max_entries=_HISTORY)
     try:

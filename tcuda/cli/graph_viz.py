@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._files import read_regular_file, require_writable
+from tcuda._base.files import read_regular_file, require_writable
 
 if TYPE_CHECKING:
     import argparse

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._files import require_writable, write_file
+from tcuda._base.files import require_writable, write_file
 from tcuda.cli.terminal import console, memory, print_table
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tcuda._memory_viz import Comparison, Device
-    from tcuda._pages import Stacks
+    from tcuda._viz.memory import Comparison, Device
+    from tcuda._viz.pages import Stacks
 
 _MOST_ROWS = 20  # The most sites that are printed. The page has all of them.
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
         OSError: A file cannot be read or written.
         ValueError: The file is not a snapshot, or the page would overwrite the file.
     """
-    from tcuda._memory_viz import busiest, devices, peak_sentence, read_snapshot, render
+    from tcuda._viz.memory import busiest, devices, peak_sentence, read_snapshot, render
 
     options.file.stat()  # A file that does not exist is reported before the errors of the output.
     if options.compare:
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _comparisons(found: list[Device], stacks: Stacks, other: Path) -> list[Comparison]:
     """Return the comparison of each device with the snapshot in ``other``, whose other devices are added."""
-    from tcuda._memory_viz import compare, devices, empty_device, read_snapshot
+    from tcuda._viz.memory import compare, devices, empty_device, read_snapshot
 
     others = {device.index: device for device in devices(read_snapshot(other), stacks)[0]}
     found += [empty_device(index, stacks) for index in others.keys() - {device.index for device in found}]
@@ -77,7 +77,7 @@ def _comparisons(found: list[Device], stacks: Stacks, other: Path) -> list[Compa
 
 
 def _print_comparison(device: Device, comparison: Comparison, stacks: Stacks, name: str) -> None:
-    from tcuda._memory_viz import site_text
+    from tcuda._viz.memory import site_text
 
     print(f"\n{device.name[0].upper()}{device.name[1:]}, from {name} to {comparison.name}:")
     for when, (before, after) in (("peak", comparison.peak_bytes), ("end", comparison.bytes_at_end)):
@@ -109,7 +109,7 @@ def _summary(devices: Sequence[Device]) -> str:
     """Return a few figures of the snapshot, by which the user can tell whether it is the right one."""
     events = _count(sum(device.events for device in devices), "event")
     segments = _count(sum(device.segments for device in devices), "segment")
-    from tcuda._memory_viz import busiest
+    from tcuda._viz.memory import busiest
 
     device = busiest(devices)
     where = f" {_place(device)}" if len(devices) > 1 else ""
@@ -117,7 +117,7 @@ def _summary(devices: Sequence[Device]) -> str:
 
 
 def _place(device: Device) -> str:
-    from tcuda._memory_viz import HOST
+    from tcuda._viz.memory import HOST
 
     return f"in {device.name}" if device.index == HOST else f"on {device.name}"
 

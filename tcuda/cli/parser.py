@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tcuda._version import __version__
+from tcuda._base.version import __version__
 from tcuda.cli import demo, graph_viz, info, memory_viz, sanitize
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tcuda._files import write_file
-from tcuda._race_viz import render
+from tcuda._base.files import write_file
+from tcuda._viz.races import render
 from tcuda.cli.defaults import STDOUT
 from tcuda.cli.messages import printable
 from tcuda.cli.race_summary import Summary

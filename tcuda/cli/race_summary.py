@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from tcuda._race_viz import site
+from tcuda._viz.races import site
 from tcuda.cli.messages import printable
 from tcuda.cli.terminal import print_table
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import tcuda
-from tcuda._files import read_regular_file, require_writable
-from tcuda._program import Ending, before_abrupt_exit, callers, named_program, without_callers
+from tcuda._base.files import read_regular_file, require_writable
+from tcuda._base.program import Ending, before_abrupt_exit, callers, named_program, without_callers
 from tcuda._runtime import gpus
 from tcuda._sanitizer._suppressions import VARIABLE, read_suppressions
 from tcuda.cli.defaults import DEVICES, STDOUT

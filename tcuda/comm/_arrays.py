@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import a_kind
+from tcuda._base.arguments import a_kind
 from tcuda._device import device
 from tcuda._process.lazy import backend
 

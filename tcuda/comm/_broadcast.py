@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import several
+from tcuda._base.arguments import several
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend
-from tcuda._transfers.order import join_captures
 from tcuda.comm._arrays import HOST, arrays_text, contiguous, place_of, place_of_output, shape_text
 from tcuda.comm._copies import copy
 from tcuda.comm._devices import device_indices, require_existing
+from tcuda.comm._order import join_captures
 from tcuda.comm._routes import SMALL, route
 
 if TYPE_CHECKING:

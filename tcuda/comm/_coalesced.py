@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import a_kind, several
+from tcuda._base.arguments import a_kind, several
 from tcuda._device import device
 from tcuda._process.captures import captures
 from tcuda._process.lazy import backend
-from tcuda._transfers.order import join_captures
 from tcuda.comm._arrays import contiguous, place_of
 from tcuda.comm._broadcast import copies_on
 from tcuda.comm._devices import device_indices, require_existing
+from tcuda.comm._order import join_captures
 from tcuda.comm._reduce import checked_inputs, destination_index, total
 from tcuda.comm._routes import SMALL
 

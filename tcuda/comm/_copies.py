@@ -6,8 +6,8 @@ from typing import Any
 
 from tcuda._device import device
 from tcuda._process.lazy import backend
-from tcuda._transfers.order import join_captures
 from tcuda.comm._arrays import axes_in_memory, contiguous
+from tcuda.comm._order import join_captures
 
 _LEAST_WIDTH = 256
 """The fewest bytes of a row for a copy of rows; a kernel is faster for shorter rows."""

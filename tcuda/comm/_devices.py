@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._arguments import several
-from tcuda._errors import AcceleratorError
+from tcuda._base.arguments import several
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.device_rules import device_count
 from tcuda._process.devices import _get_device_index
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

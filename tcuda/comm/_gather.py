@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import several
+from tcuda._base.arguments import several
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend, cuda
 from tcuda.comm._arrays import HOST, axis_of, part_of, place_of, place_text, shape_text

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._device import device
-from tcuda._errors import AcceleratorError
 from tcuda._process import waits
 from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.spare_events import spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda._status import Status
-from tcuda._transfers.kept_memory import in_use, is_page_locked, keep, release
-from tcuda._transfers.order import queue, settle
 from tcuda.comm._arrays import contiguous
+from tcuda.comm._kept_memory import in_use, is_page_locked, keep, release
+from tcuda.comm._order import queue, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.statuses import Status
 from tcuda._process.captures import captures
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 from tcuda._process.spare_events import SpareEvents, spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     import numpy.typing as npt

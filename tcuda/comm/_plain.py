@@ -8,13 +8,13 @@ from tcuda._backend.transfers import Hop
 from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE, MEMCPY_HOST_TO_DEVICE
-from tcuda._transfers.order import queue, settle
+from tcuda.comm._order import queue, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcuda._backend.transfers import Places
-    from tcuda._transfers.order import Queue
+    from tcuda.comm._order import Queue
 
 
 PACKED_UNIT = 16

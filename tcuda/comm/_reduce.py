@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import several
+from tcuda._base.arguments import several
 from tcuda._process.lazy import backend
-from tcuda._transfers.order import join_captures
 from tcuda.comm._arrays import axes_in_memory, contiguous, inverse, place_of
 from tcuda.comm._broadcast import SAME_DTYPE
 from tcuda.comm._devices import device_index
+from tcuda.comm._order import join_captures
 from tcuda.comm._routes import SMALL, best_sum, cuts
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import MOST_BYTES, a_kind, integer, several
+from tcuda._base.arguments import MOST_BYTES, a_kind, integer, several
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from tcuda._files import read_regular_file, replace_file, require_replaceable
+from tcuda._base.files import read_regular_file, replace_file, require_replaceable
 from tcuda.demo.config import DECIDING, Config
 from tcuda.demo.result import Epoch
 from tcuda.demo.shapes import parameter_count

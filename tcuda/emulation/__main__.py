@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         SystemExit: The arguments name no program that can be run, or the environment asks for other devices.
     """
-    from tcuda._program import named_program
+    from tcuda._base.program import named_program
     from tcuda._runtime.emulated import settings
     from tcuda.emulation import _import_hook
 

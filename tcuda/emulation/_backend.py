@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._errors import OutOfMemoryError
+from tcuda._base.errors import OutOfMemoryError
 from tcuda.emulation._current_streams import DEFAULT_STREAM, CurrentStreams
 from tcuda.emulation._launcher import Launcher
 from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcuda import _status
-from tcuda._errors import AcceleratorError
+from tcuda._base import statuses
+from tcuda._base.errors import AcceleratorError
 
 _NAMES = {
     1: "INVALID_VALUE",
@@ -34,11 +34,11 @@ class CUDADriverError(AcceleratorError):
         """Describe the failure ``status`` of ``call``, with ``details`` about its cause."""
         super().__init__(status, call, details)
         self.status = int(status)
-        name = "_".join(("CUDA", "ERROR", _NAMES[status])) if status in _NAMES else _status.name(status)
+        name = "_".join(("CUDA", "ERROR", _NAMES[status])) if status in _NAMES else statuses.name(status)
         if call:
             self.args = (f"{self.args[0]}\nThe driver's name of the error is {name}.",)
         else:
-            self.args = (f"{name}: {_status.text(status)}",)
+            self.args = (f"{name}: {statuses.text(status)}",)
 
     def __reduce__(self) -> Any:
         return CUDADriverError, (self.status, self.call, self.details)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from tcuda import _status
-from tcuda._errors import AcceleratorError
+from tcuda._base import statuses
+from tcuda._base.errors import AcceleratorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ class CUDARuntimeError(AcceleratorError):
     def __init__(self, status: int) -> None:
         self.status = self.error_code = int(status)
         self.call = self.details = ""
-        RuntimeError.__init__(self, f"{_status.name(status)}: {_status.text(status)}")
+        RuntimeError.__init__(self, f"{statuses.name(status)}: {statuses.text(status)}")
 
     def __reduce__(self) -> Any:
         return CUDARuntimeError, (self.status,)

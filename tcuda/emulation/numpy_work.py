@@ -42,7 +42,7 @@ _KINDS_OF_REDUCED = {kind: kind for kind in NUMBERS}
 """The dtypes whose arrays the core reduces to a number."""
 
 
-WORK = _core.HostWork()
+WORK = _core.EmulatedWork()
 """Begins and ends work that is done in the call that launches the work."""
 
 
@@ -63,7 +63,7 @@ def _new_in_rows(shape: int | Sequence[int], dtype: npt.DTypeLike = float) -> St
     return Strided.array_type(shape, dtype)
 
 
-create = _core.host_creation(_new_in_rows, KINDS, np.dtype(float), ledger, WORK, ARRAYS)
+create = _core.emulated_creation(_new_in_rows, KINDS, np.dtype(float), ledger, WORK, ARRAYS)
 """Makes a new array in row-major order, of a shape and a dtype, in less time than a few functions in Python take."""
 
 
@@ -214,7 +214,7 @@ def at_once(
         kinds: For a function of each element, the dtype of the result by the dtypes of the inputs, to which
             ``fallback`` adds entries. A Python scalar has its type in place of a dtype.
     """
-    return _core.host_operation(
+    return _core.emulated_operation(
         function,
         inputs,
         kinds is None,

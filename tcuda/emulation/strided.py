@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tcuda import _core
-from tcuda._errors import OutOfMemoryError
+from tcuda._base.errors import OutOfMemoryError
 from tcuda.emulation import memory, structured
 from tcuda.emulation.memory import Block, MemoryPointer, allocate
 
@@ -239,7 +239,7 @@ def _require_within(lengths: Sequence[int], itemsize: int, strides: Sequence[int
             )
 
 
-ARRAYS = _core.HostArrays(Strided, Block, np.ndarray, _functions_of_numpy())
+ARRAYS = _core.EmulatedArrays(Strided, Block, np.ndarray, _functions_of_numpy())
 """Makes arrays in the core; :mod:`tcuda.emulation._ndarray` sets the class of the arrays."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcuda._transfers.plain import PlainTransfers
+from tcuda.comm._plain import PlainTransfers
 from tcuda.emulation import xp
 
 

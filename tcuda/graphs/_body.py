@@ -6,8 +6,8 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda._arguments import a_kind
-from tcuda._errors import AcceleratorError
+from tcuda._base.arguments import a_kind
+from tcuda._base.errors import AcceleratorError
 from tcuda._process.captures import BodyCapture, captures
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda

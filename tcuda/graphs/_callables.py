@@ -7,7 +7,7 @@ import importlib
 import operator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from tcuda._arguments import a_kind, kind_of
+from tcuda._base.arguments import a_kind, kind_of
 from tcuda._device import device, synchronize
 from tcuda._process.lazy import backend, cuda
 from tcuda.graphs._context import graph

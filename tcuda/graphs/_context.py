@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from tcuda._arguments import a_kind
-from tcuda._core import mended
+from tcuda._base.arguments import a_kind
+from tcuda._core import cleanup_on_error
 from tcuda._device import synchronize
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda, is_initialized
@@ -133,8 +133,8 @@ class graph:
             begun.context.__exit__(None, None, None)
             self._begun = begun.outer
 
-    __enter__ = mended(_enter, _undo_enter)
-    __exit__ = mended(_exit, _leave)
+    __enter__ = cleanup_on_error(_enter, _undo_enter)
+    __exit__ = cleanup_on_error(_exit, _leave)
 
 
 class _Begun(NamedTuple):

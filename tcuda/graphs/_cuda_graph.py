@@ -9,10 +9,13 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import flag, pool_id, text
-from tcuda._copying import refusing
+from tcuda._base.arguments import flag, pool_id, text
+from tcuda._base.copying import refusing
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.scope import require_depth, undone_by
+from tcuda._base.statuses import Status
+from tcuda._base.warnings import stacklevel
 from tcuda._device import device
-from tcuda._errors import AcceleratorError
 from tcuda._process.captures import Capture, capture_on, captures
 from tcuda._process.exit import finalizer
 from tcuda._process.fork import call_in_child
@@ -28,9 +31,6 @@ from tcuda._runtime.protocol import (
     GRAPH_DOT_VERBOSE,
     STREAM_LEGACY,
 )
-from tcuda._scope import require_depth, undone_by
-from tcuda._status import Status
-from tcuda._warnings import stacklevel
 from tcuda.graphs._body import BOOL, give_streams_back
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies

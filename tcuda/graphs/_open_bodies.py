@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.scope import undone_by
+from tcuda._base.statuses import Status
 from tcuda._process.captures import capture_on
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import CAPTURE_STATUS_INVALIDATED
-from tcuda._scope import undone_by
-from tcuda._status import Status
 from tcuda.graphs._body import Body, flag_of
 
 if TYPE_CHECKING:

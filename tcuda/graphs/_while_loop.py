@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import function
+from tcuda._base.arguments import function
 from tcuda._process.captures import capture_on, captures
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import CONDITIONAL_WHILE

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tcuda._kernels._compile import _compile_kernel
+from tcuda.kernels._compile import _compile_kernel
 
 __all__ = ["_compile_kernel"]

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import a_kind
+from tcuda._base.arguments import a_kind
 from tcuda._process.lazy import _lazy_init, backend
 
 if TYPE_CHECKING:

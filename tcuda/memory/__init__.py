@@ -1,7 +1,7 @@
 """Device memory: the allocator, its statistics and its history (``torch.cuda.memory``)."""
 
 from tcuda._device import mem_get_info
-from tcuda._nvml import list_gpu_processes
+from tcuda._device._nvml import list_gpu_processes
 from tcuda.memory._allocators import (
     CUDAPluggableAllocator,
     attach_out_of_memory_observer,

@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._arguments import function, text
-from tcuda._copying import refusing
+from tcuda._base.arguments import function, text
+from tcuda._base.copying import refusing
 from tcuda._process.ledger import change_conf, choose, chosen_source, ledger, source_name
 from tcuda.memory._out_of_memory import attach_observer
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import MOST_BYTES, a_kind, handle, integer
+from tcuda._base.arguments import MOST_BYTES, a_kind, handle, integer
+from tcuda._base.scope import Scope
 from tcuda._process.borrowed import Borrowed
 from tcuda._process.device_rules import OF_MEMORY, device_count, resolve
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import _lazy_call, backend, cuda
 from tcuda._process.ledger import ledger, ledger_if_any, set_memory_fraction
 from tcuda._process.streams import handle_and_device
-from tcuda._scope import Scope
 
 if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument

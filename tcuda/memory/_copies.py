@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._device import device
-from tcuda._errors import AcceleratorError
 from tcuda._process.borrowed import Borrowed
 from tcuda._process.captures import capture_on, captures
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._process.streams import handle_and_device
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda._status import Status
-from tcuda._transfers.kept_memory import is_page_locked, keep
-from tcuda._transfers.order import Queue, queue, settle
+from tcuda.comm._kept_memory import is_page_locked, keep
+from tcuda.comm._order import Queue, queue, settle
 from tcuda.streams import Event
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from tcuda._nvml import process_memory
+from tcuda._device._nvml import process_memory
 from tcuda._process.lazy import backend
 
 if TYPE_CHECKING:

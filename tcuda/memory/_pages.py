@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any
 
-from tcuda._warnings import stacklevel
+from tcuda._base.warnings import stacklevel
 from tcuda.memory._snapshots import _snapshot
 
 
@@ -75,8 +75,8 @@ def _save(filename: str | os.PathLike[str], snapshot: object, title: str, *, wit
     # These imports take long.
     from pathlib import Path
 
-    from tcuda._files import require_writable, write_file
-    from tcuda._memory_viz import checked, page
+    from tcuda._base.files import require_writable, write_file
+    from tcuda._viz.memory import checked, page
 
     path = Path(os.fsdecode(filename))
     is_picture = path.suffix.lower() == ".svg"

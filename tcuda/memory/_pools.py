@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import flag
-from tcuda._copying import refusing
+from tcuda._base.arguments import flag
+from tcuda._base.copying import refusing
+from tcuda._base.scope import Scope
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, is_initialized
 from tcuda._process.ledger import ledger
-from tcuda._scope import Scope
 from tcuda.memory._allocators import source_of
 from tcuda.memory._snapshots import memory_snapshot
 

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import pool_id
+from tcuda._base.arguments import pool_id
 from tcuda._core import Stacks
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.ledger import conf, ledger, ledger_if_any

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tcuda._arguments import flag
-from tcuda._arguments import function as callable_
-from tcuda._copying import refusing
-from tcuda._core import Tracker, mended
+from tcuda._base.arguments import flag
+from tcuda._base.arguments import function as callable_
+from tcuda._base.copying import refusing
+from tcuda._core import Tracker, cleanup_on_error
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.lazy import is_initialized
 from tcuda._process.ledger import ledger
@@ -232,8 +232,8 @@ class track:
             self._last = self.usage
             self._detach()
 
-    __enter__ = mended(_enter, _undo_enter)
-    __exit__ = mended(_exit, _end)
+    __enter__ = cleanup_on_error(_enter, _undo_enter)
+    __exit__ = cleanup_on_error(_exit, _end)
 
     def __call__(self, function: F) -> F:
         """Return a function that calls ``function`` and measures every call.

@@ -11,8 +11,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from tcuda._process.lazy import _lazy_call, backend
-from tcuda._sharing.arrays import reduce_array, reduce_event
-from tcuda._sharing.leases import leases
+from tcuda.multiprocessing._arrays import reduce_array, reduce_event
+from tcuda.multiprocessing._leases import leases
 from tcuda.streams import Event
 
 if TYPE_CHECKING:

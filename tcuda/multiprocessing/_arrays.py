@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._process.lazy import backend, cuda
-from tcuda._sharing import connections, messages
-from tcuda._sharing.leases import leases
-from tcuda._sharing.messages import Message
-from tcuda._sharing.server import server
+from tcuda.multiprocessing import _connections, _messages
+from tcuda.multiprocessing._leases import leases
+from tcuda.multiprocessing._messages import Message
+from tcuda.multiprocessing._server import server
 from tcuda.streams import Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._sharing.wire import Address
+    from tcuda.multiprocessing._wire import Address
 
 
 class _SharedEvent:
@@ -42,9 +42,9 @@ def reduce_array(array: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     pointer = array.data
     device = pointer.device_id
     if not array.size:
-        return rebuild_empty, (cuda.name, messages.uuids()[device], array.shape, array.dtype, array.strides)
+        return rebuild_empty, (cuda.name, _messages.uuids()[device], array.shape, array.dtype, array.strides)
     memory = pointer.mem
-    message = messages.send(memory, device)
+    message = _messages.send(memory, device)
     return rebuild_array, (tuple(message), array.shape, array.dtype, pointer.ptr - memory.ptr, array.strides)
 
 
@@ -54,13 +54,13 @@ def rebuild_array(message: tuple[Any, ...], shape: Any, dtype: Any, offset: int,
     Raises:
         RuntimeError: The sender has ended or has freed the memory, or this process cannot open the memory.
     """
-    memory = messages.receive(Message(*message))
+    memory = _messages.receive(Message(*message))
     return backend.array_in(memory, offset, shape, dtype, strides)
 
 
 def rebuild_empty(runtime: str, device: bytes, shape: Any, dtype: Any, strides: Any) -> Any:
     """Return an array without elements, which has no memory."""
-    memory = backend.foreign_memory(None, 0, 0, messages.device_of(runtime, device))
+    memory = backend.foreign_memory(None, 0, 0, _messages.device_of(runtime, device))
     return backend.array_in(memory, 0, shape, dtype, strides)
 
 
@@ -75,7 +75,7 @@ def reduce_event(event: Event) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     assert device is not None
     lease, number = leases.send(_SharedEvent(event), _nothing)
     own = server().address
-    return rebuild_event, (cuda.name, messages.uuids()[device.index], handle, own, lease, number)
+    return rebuild_event, (cuda.name, _messages.uuids()[device.index], handle, own, lease, number)
 
 
 def rebuild_event(runtime: str, device: bytes, handle: bytes, owner: Address, lease: int, number: int) -> Event:
@@ -84,13 +84,13 @@ def rebuild_event(runtime: str, device: bytes, handle: bytes, owner: Address, le
     Raises:
         RuntimeError: The sender has ended, or the device is not visible in this process.
     """
-    index = messages.device_of(runtime, device)
-    if messages.is_own(owner):
+    index = _messages.device_of(runtime, device)
+    if _messages.is_own(owner):
         event = leases.take_back(lease, number)
         if not isinstance(event, Event):
             raise RuntimeError("The event is gone: its message was received before, or was withdrawn.")
         return event
-    connection, _ = connections.claim(owner, lease, number)
+    connection, _ = _connections.claim(owner, lease, number)
     try:
         return Event.from_ipc_handle(index, handle)
     finally:

@@ -8,18 +8,18 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tcuda._process.fork import call_in_child
-from tcuda._sharing import wire
+from tcuda.multiprocessing import _wire
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from tcuda._sharing.wire import Address
+    from tcuda.multiprocessing._wire import Address
 
 _NO_WISH = "descriptors", 0, 0, 0
 """A request that asks for nothing, and is answered."""
 
-_MOST_LEASES = wire.LARGEST // 64
+_MOST_LEASES = _wire.LARGEST // 64
 """The number of leases in one message: a lease and its count have at most 64 digits and signs."""
 
 
@@ -118,7 +118,7 @@ class Connection:
             self.held -= sum(leases.values())
             try:
                 while not self.ended and (released := list(itertools.islice(left, _MOST_LEASES))):
-                    wire.send(self._connected, [0, "release", released])
+                    _wire.send(self._connected, [0, "release", released])
             except OSError:
                 self._end()
 
@@ -152,12 +152,12 @@ class Connection:
         if message[0] == "claim":
             self._claims[number] = message[1]
         try:
-            wire.send(self._connected, [number, *message])
+            _wire.send(self._connected, [number, *message])
             while (found := self._answers[number]) is None:
                 self._read()
             if any(answer for other, answer in self._answers.items() if other != number):
                 # The request in whose middle this one was made may be about to wait for the answer that was read here.
-                wire.send(self._connected, [next(self._requests), *_NO_WISH])
+                _wire.send(self._connected, [next(self._requests), *_NO_WISH])
         except (OSError, EOFError) as error:
             self._end()
             raise ended(self.owner) from error
@@ -181,7 +181,7 @@ class Connection:
 
     def _read(self, *, wait: bool = True) -> None:
         """Read the next message of the owner."""
-        (request, *answer), descriptors = wire.receive(self._connected, wait=wait)
+        (request, *answer), descriptors = _wire.receive(self._connected, wait=wait)
         if request in self._answers:
             self._answers[request] = answer, descriptors
         else:
@@ -195,7 +195,7 @@ class Connection:
         if request == 0:
             self._call(answer[0])
         elif lease is not None and answer[0] is True:
-            wire.send(self._connected, [0, "release", [[lease, 1]]])
+            _wire.send(self._connected, [0, "release", [[lease, 1]]])
 
     def _call(self, message: int) -> None:
         when_received = self.when_received.pop(message, None)
@@ -249,7 +249,7 @@ def claim(owner: Address, lease: int, message: int, count: int = 0) -> tuple[Con
 
 def _connect(owner: Address) -> socket.socket:
     try:
-        return wire.connect(owner)
+        return _wire.connect(owner)
     except ConnectionRefusedError as error:
         raise ended(owner) from error
     except PermissionError as error:

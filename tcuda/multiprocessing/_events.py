@@ -15,7 +15,7 @@ from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, EVENT_INTERPROCESS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcuda._sharing.wire import Address
+    from tcuda.multiprocessing._wire import Address
 
 _FLAGS = EVENT_DISABLE_TIMING | EVENT_INTERPROCESS
 _MOST_OPEN = 256

@@ -15,18 +15,18 @@ import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
 from tcuda._process.devices import exchange_device
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
-from tcuda._sharing.segments import HANDLE
+from tcuda.multiprocessing._segments import HANDLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._sharing.segments import Segment
-    from tcuda._sharing.wire import Address
+    from tcuda.multiprocessing._segments import Segment
+    from tcuda.multiprocessing._wire import Address
 
 
 _IDLE_TIME = 0.1

@@ -8,23 +8,23 @@ import traceback
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import STREAM_LEGACY, STREAM_PER_THREAD
-from tcuda._sharing import connections, events, mappings, segments
-from tcuda._sharing.leases import leases
-from tcuda._sharing.received import Loan, Received
-from tcuda._sharing.segments import HANDLE, Place, SharedBlock
-from tcuda._sharing.server import server, server_if_any
-from tcuda._status import Status
+from tcuda.multiprocessing import _connections, _events, _mappings, _segments
+from tcuda.multiprocessing._leases import leases
+from tcuda.multiprocessing._received import Loan, Received
+from tcuda.multiprocessing._segments import HANDLE, Place, SharedBlock
+from tcuda.multiprocessing._server import server, server_if_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcuda._sharing.events import EventName, SentEvent
-    from tcuda._sharing.wire import Address
+    from tcuda.multiprocessing._events import EventName, SentEvent
+    from tcuda.multiprocessing._wire import Address
 
 
 class Message(NamedTuple):
@@ -99,7 +99,7 @@ def send(memory: Any, device: int) -> Message:
             _give_back(recorded)
             raise
         return _message(device, connection.owner, lease, number, received.place, recorded)
-    place, streams = segments.place_of(device, memory.ptr)
+    place, streams = _segments.place_of(device, memory.ptr)
     recorded = _record(device, streams)
     lease, number = leases.send(SharedBlock(memory, device, place), functools.partial(_give_back, recorded))
     return _message(device, server().address, lease, number, place, recorded)
@@ -121,7 +121,7 @@ def _record(device: int, streams: Iterable[int]) -> list[SentEvent]:
         raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, "sending an array to another process")
     previous = exchange_device(device)
     try:
-        return events.record(device, used)
+        return _events.record(device, used)
     finally:
         exchange_device(previous)
 
@@ -165,11 +165,11 @@ def _receive(message: Message, device: int, stream: Any) -> Any:
     place = message.place
     assert place is not None
     segment = place.segment
-    wanted = 0 if segment.kind == HANDLE or mappings.is_open(message.owner, device, segment) else len(segment.pieces)
-    connection, descriptors = connections.claim(message.owner, message.lease, message.number, wanted)
+    wanted = 0 if segment.kind == HANDLE or _mappings.is_open(message.owner, device, segment) else len(segment.pieces)
+    connection, descriptors = _connections.claim(message.owner, message.lease, message.number, wanted)
     try:
         _require_end_of(message.sender, failed)
-        mapping = mappings.open_segment(
+        mapping = _mappings.open_segment(
             message.owner,
             device,
             segment,
@@ -197,9 +197,9 @@ def _wait(message: Message, stream: int) -> str | None:
     """Let ``stream`` wait for the events of ``message``; return the text of the error if that is not possible."""
     try:
         if is_own(message.sender):
-            events.wait_for_own(message.events, stream)
+            _events.wait_for_own(message.events, stream)
         else:
-            events.wait(message.sender, message.events, stream)
+            _events.wait(message.sender, message.events, stream)
     except AcceleratorError as error:
         # A frame that refers to its own error would keep the frames of its callers, and so the array, for long.
         traceback.clear_frames(error.__traceback__)
@@ -212,7 +212,7 @@ def _require_end_of(sender: Address, failed: str | None) -> None:
     if failed is None:
         return
     try:
-        if connections.connection_to(sender).has_ended():
+        if _connections.connection_to(sender).has_ended():
             return
     except RuntimeError:
         return
@@ -234,7 +234,7 @@ def discard(message: Message) -> None:
         leases.take_back(message.lease, message.number)
         return
     try:
-        connection, _ = connections.claim(message.owner, message.lease, message.number)
+        connection, _ = _connections.claim(message.owner, message.lease, message.number)
     except RuntimeError:
         return  # there is nothing to end
     connection.release({message.lease: 1})

@@ -11,7 +11,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
 from tcuda._process import waits
 from tcuda._process.borrowed import Borrowed
 from tcuda._process.captures import captures
@@ -21,14 +21,14 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 from tcuda._process.spare_events import create_event
 from tcuda._runtime.protocol import EVENT_BLOCKING_SYNC, EVENT_DISABLE_TIMING, STREAM_LEGACY, STREAM_PER_THREAD
-from tcuda._sharing import mappings
+from tcuda.multiprocessing import _mappings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._sharing.connections import Connection
-    from tcuda._sharing.mappings import Mapping
-    from tcuda._sharing.segments import Place
+    from tcuda.multiprocessing._connections import Connection
+    from tcuda.multiprocessing._mappings import Mapping
+    from tcuda.multiprocessing._segments import Place
 
 _CAPTURE_PAUSE = 0.01
 _EXIT_TIMEOUT = 0.5
@@ -141,10 +141,10 @@ class Returns:
     def _run(self) -> None:
         going_on = True
         while going_on:
-            idle_time = mappings.idle_time()
+            idle_time = _mappings.idle_time()
             if idle_time == 0:
                 _wait_for_captures()
-                mappings.close_idle()
+                _mappings.close_idle()
                 continue
             try:
                 items = [self.queue.get(timeout=idle_time)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger, source_name

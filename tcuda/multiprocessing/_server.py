@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._process.credentials import process_of, user_of
 from tcuda._process.fork import call_in_child
-from tcuda._sharing import wire
-from tcuda._sharing.leases import leases
+from tcuda.multiprocessing import _wire
+from tcuda.multiprocessing._leases import leases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,9 +67,9 @@ class Server:
     """
 
     def __init__(self) -> None:
-        self.address = wire.new_address()
+        self.address = _wire.new_address()
         self._selector = selectors.DefaultSelector()
-        self._listening = wire.listen(self.address)
+        self._listening = _wire.listen(self.address)
         self._wakes, self._waker = socket.socketpair()
         self._waker.setblocking(False)
         self._receivers: set[_Receiver] = set()
@@ -174,7 +174,7 @@ class Server:
         if receiver.connected.fileno() < 0:  # closed since the selector has seen it
             return
         try:
-            message, descriptors = wire.receive(receiver.connected)
+            message, descriptors = _wire.receive(receiver.connected)
         except BlockingIOError:
             return
         except (EOFError, OSError, ValueError):
@@ -217,7 +217,7 @@ class Server:
     def _descriptors(self, lease: int, first: int, count: int) -> list[int]:
         """Return descriptors of the memory of ``lease``, as many of ``count`` as fit into one message."""
         shared = leases.find(lease) if count else None
-        return [] if shared is None else shared.descriptors(first, min(count, wire.MOST_DESCRIPTORS))
+        return [] if shared is None else shared.descriptors(first, min(count, _wire.MOST_DESCRIPTORS))
 
     def _send(self, receiver: _Receiver, message: list[Any], descriptors: list[int]) -> None:
         """Send a message, now or when the socket takes it; the descriptors are closed then."""
@@ -230,7 +230,7 @@ class Server:
         unsent = receiver.unsent
         try:
             while unsent:
-                wire.send(receiver.connected, *unsent[0])
+                _wire.send(receiver.connected, *unsent[0])
                 _close(unsent.popleft()[1])
         except BlockingIOError:
             pass

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import a_kind, integer
 from tcuda._backend import array_module, backend_of
-from tcuda._errors import NcclError, NcclNotFoundError
+from tcuda._base.arguments import a_kind, integer
+from tcuda._base.errors import NcclError, NcclNotFoundError
+from tcuda._base.warnings import stacklevel
 from tcuda._process.captures import require_no_capture
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime import runtime
-from tcuda._warnings import stacklevel
 from tcuda.nccl import _elements, _plain
 from tcuda.nccl._communicators import Communicator
 from tcuda.nccl._plan import Plan, require_collection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda._copying import refusing
+from tcuda._base.copying import refusing
 from tcuda._process.captures import require_no_capture
 from tcuda._process.fork import call_in_child
 

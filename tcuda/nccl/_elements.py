@@ -6,7 +6,7 @@ import functools
 import operator
 from typing import Any
 
-from tcuda._arguments import a_kind
+from tcuda._base.arguments import a_kind
 
 SUM = 0
 _PROD, _MAX, _MIN, _AVG = 1, 2, 3, 4

@@ -7,9 +7,9 @@ import operator
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcuda._arguments import a_kind
 from tcuda._backend import array_module
 from tcuda._backend.nccl import Ranks
+from tcuda._base.arguments import a_kind
 from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
 from tcuda._runtime import runtime

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
-from tcuda._arguments import a_kind
+from tcuda._base.arguments import a_kind
 from tcuda._process import lazy
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import _lazy_init

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._arguments import several
+from tcuda._base.arguments import several
+from tcuda._base.scope import Scope
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import _lazy_init
-from tcuda._scope import Scope
 from tcuda.random._defaults import generators
 from tcuda.random._seeding import _default_generator
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._arguments import several
+from tcuda._base.arguments import several
 from tcuda._process.device_rules import OF_RANDOM_STATES, device_count, resolve
 from tcuda._process.lazy import _lazy_call, _lazy_init, cuda, is_initialized
 from tcuda.random import _defaults

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._arguments import a_kind
-from tcuda._arguments import handle as checked_handle
+from tcuda._base.arguments import a_kind
+from tcuda._base.arguments import handle as checked_handle
 from tcuda._process.device_rules import OF_STREAMS, existing_device, resolve
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda

@@ -6,10 +6,11 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._arguments import a_kind, flag
-from tcuda._copying import refusing
+from tcuda._base.arguments import a_kind, flag
+from tcuda._base.copying import refusing
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._device import device
-from tcuda._errors import AcceleratorError
 from tcuda._process.captures import capture_on, captures, number_on, require_no_capture, require_same_capture
 from tcuda._process.device_rules import existing_device
 from tcuda._process.devices import Device, exchange_device, is_device
@@ -26,7 +27,6 @@ from tcuda._runtime.protocol import (
     STREAM_LEGACY,
     STREAM_PER_THREAD,
 )
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,8 +7,10 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
-from tcuda._arguments import integer
-from tcuda._copying import refusing
+from tcuda._base.arguments import integer
+from tcuda._base.copying import refusing
+from tcuda._base.scope import undone_by
+from tcuda._base.warnings import stacklevel
 from tcuda._device import device, get_device_properties
 from tcuda._process.captures import green_contexts, require_no_capture
 from tcuda._process.device_rules import existing_device
@@ -17,8 +19,6 @@ from tcuda._process.lazy import cuda, init
 from tcuda._process.ledger import ledger, ledger_if_any
 from tcuda._process.streams import make_current
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
-from tcuda._scope import undone_by
-from tcuda._warnings import stacklevel
 from tcuda.streams._current import current_stream
 from tcuda.streams._rings import LAST
 from tcuda.streams._stream import ExternalStream

@@ -7,9 +7,9 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._arguments import MOST_DEVICES, integer
-from tcuda._arguments import handle as checked_handle
-from tcuda._copying import refusing
+from tcuda._base.arguments import MOST_DEVICES, integer
+from tcuda._base.arguments import handle as checked_handle
+from tcuda._base.copying import refusing
 from tcuda._device import device
 from tcuda._process.captures import captures, number_on, require_no_capture, require_same_capture
 from tcuda._process.device_rules import existing_device

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tcuda._files import replace_file, require_replaceable, write_file
+from tcuda._base.files import replace_file, require_replaceable, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tcuda
-from tcuda import _user_code
-from tcuda._user_code import is_user_code
+from tcuda._base import user_code
+from tcuda._base.user_code import is_user_code
 from tcuda.demo import network
 
 PACKAGE = Path(tcuda.__file__).parent
@@ -71,6 +71,6 @@ def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None
 
 
 def test_files_of_a_package_with_a_longer_name_are_no_files_of_tcuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_user_code, "_PACKAGE", "/home/ada/tcuda/")
+    monkeypatch.setattr(user_code, "_PACKAGE", "/home/ada/tcuda/")
     assert not is_user_code("/home/ada/tcuda/memory.py")
     assert is_user_code("/home/ada/tcuda_of_mine/a.py")

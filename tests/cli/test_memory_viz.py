@@ -18,7 +18,7 @@ from support.snapshots import (
     two_devices,
     write,
 )
-from tcuda._memory_viz import page
+from tcuda._viz.memory import page
 from tcuda.cli import main
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RUN = """
 import os, sys
 told = int(os.environ.pop("TOLD"))
-from tcuda._program import run_file, run_module
+from tcuda._base.program import run_file, run_module
 first, *rest = sys.argv[1:]
 ending = run_module(rest[0], rest[1:]) if first == "-m" else run_file(first, rest)
 os.write(told, repr(ending).encode())
@@ -49,7 +49,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Any:
-    """Return a function that runs a program by ``tcuda._program``, and returns the process and the ending."""
+    """Return a function that runs a program by ``tcuda._base.program``, and returns the process and the ending."""
 
     def ours(*arguments: str, **variables: str) -> tuple[subprocess.CompletedProcess[str], str]:
         reader, writer = os.pipe()

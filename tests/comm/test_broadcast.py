@@ -14,7 +14,7 @@ from support.busy_streams import keep_busy, let_pass
 from support.devices import allocated
 from support.placed_arrays import on, places
 from support.statuses import status_of
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 from tcuda.comm import broadcast
 
 if TYPE_CHECKING:
@@ -145,17 +145,17 @@ def test_page_locked_memory_is_copied_without_a_wait(runtime: Any) -> None:
 
 
 def test_memory_of_the_host_lives_until_it_is_copied(runtime: Any) -> None:
-    from tcuda._transfers import kept_memory
+    from tcuda.comm import _kept_memory
 
     values = np.arange(4096, dtype="f")
     stream = tcuda.Stream(1)
     keep_busy(stream)
     with tcuda.stream(stream):
         broadcast(values, [1])
-        assert any(np.shares_memory(memory, values) for *_, memory in kept_memory.in_use)
+        assert any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
         stream.synchronize()
         broadcast(np.ones(3), [1])
-    assert not any(np.shares_memory(memory, values) for *_, memory in kept_memory.in_use)
+    assert not any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
 
 
 @pytest.mark.usefixtures("idle")

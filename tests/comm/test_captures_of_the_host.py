@@ -12,7 +12,7 @@ import pytest
 import tcuda
 from support.placed_arrays import on
 from support.statuses import status_of
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 from tcuda.comm import broadcast, scatter
 
 if TYPE_CHECKING:

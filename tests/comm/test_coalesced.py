@@ -10,7 +10,7 @@ import pytest
 import tcuda
 from support.placed_arrays import on, places
 from support.statuses import status_of
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 from tcuda.comm import broadcast_coalesced, reduce_add, reduce_add_coalesced
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Calls of the runtime that fail in the middle of copies and sums.
 
-On CUDA the core makes the calls of the driver, and ``tests/core/test_transfers.py`` lets them fail.
+On CUDA the core makes the calls of the driver, and ``tests/core/transfers/test_transfers.py`` lets them fail.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import tcuda
 from support.busy_streams import keep_busy
 from support.placed_arrays import on
 from support.statuses import status_of
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 from tcuda.comm import gather
 
 if TYPE_CHECKING:

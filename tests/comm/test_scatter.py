@@ -54,7 +54,7 @@ def test_parts_of_the_host_have_the_given_lengths(values: Any) -> None:
 
 
 def test_page_locked_memory_is_cut_without_a_wait_and_lives_until_it_is_copied(runtime: Any) -> None:
-    from tcuda._transfers import kept_memory
+    from tcuda.comm import _kept_memory
 
     values = np.arange(4096, dtype="f")
     runtime.hostRegister(values.ctypes.data, values.nbytes, 0)
@@ -64,7 +64,7 @@ def test_page_locked_memory_is_cut_without_a_wait_and_lives_until_it_is_copied(r
         with tcuda.stream(stream):
             _, made = scatter(values, [0, 1])
         assert not stream.query()
-        assert any(np.shares_memory(memory, values) for *_, memory in kept_memory.in_use)
+        assert any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
         stream.synchronize()
         assert made.tolist() == values[2048:].tolist()
     finally:

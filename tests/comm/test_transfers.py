@@ -14,7 +14,7 @@ from support.devices import allocated
 from support.placed_arrays import on
 from support.statuses import status_of
 from tcuda._backend.transfers import Hop
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 
 if TYPE_CHECKING:
     from tcuda._backend import Backend

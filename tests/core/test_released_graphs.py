@@ -8,8 +8,8 @@ import pytest
 
 from tcuda import _core
 from tcuda._backend import backend_of
+from tcuda._base.statuses import Status
 from tcuda._runtime.protocol import CAPTURE_RELAXED
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -170,9 +170,9 @@ def test_the_types_of_errors_are_torchs() -> None:
 def test_names_and_texts_are_those_of_the_library(status: int) -> None:
     from cupy.cuda.runtime import CUDARuntimeError
 
-    from tcuda import _status
+    from tcuda._base import statuses
 
-    assert str(CUDARuntimeError(status)) == f"{_status.name(status)}: {_status.text(status)}"
+    assert str(CUDARuntimeError(status)) == f"{statuses.name(status)}: {statuses.text(status)}"
 
 
 def test_errors_have_their_public_names_in_tracebacks_and_pickles() -> None:

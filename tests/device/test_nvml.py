@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
-from tcuda import _nvml
+from tcuda._device import _nvml
 from tcuda._process import devices
 
 RANGES = [
@@ -246,7 +246,7 @@ def test_a_failed_initialisation_is_repeated(nvml):
 
 FORK = """
 import os, sys
-from tcuda import _nvml
+from tcuda._device import _nvml
 _nvml.temperature(0)
 child = os.fork()
 if child == 0:

@@ -439,7 +439,7 @@ os._exit(0)
         assert output_of(program) == "[('Stream.synchronize', 8, 1)]"
 
     def test_the_waits_of_a_clean_up_are_not_counted(self) -> None:
-        from tcuda._transfers.order import Queue, settle
+        from tcuda.comm._order import Queue, settle
 
         stream = tcuda.Stream()
         keep_busy(stream)

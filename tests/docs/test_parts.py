@@ -32,7 +32,7 @@ def test_the_parts_of_a_page_are_up_to_date(page: Path) -> None:
 
 
 def test_a_stale_part_is_written_anew_and_the_text_around_it_stays() -> None:
-    request = "<!-- source: tcuda/_version.py -->\n"
+    request = "<!-- source: tcuda/_base/version.py -->\n"
     fresh = TOOL.with_parts(f"Before.\n\n{request}\nAfter.\n")
     assert "__version__" in fresh
     stale = fresh.replace("__version__", "version")

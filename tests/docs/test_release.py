@@ -140,8 +140,8 @@ def release() -> Any:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A copy of the files that name the version."""
-    (tmp_path / "tcuda").mkdir()
-    for name in ("tcuda/_version.py", "CITATION.cff", "CHANGELOG.md"):
+    (tmp_path / "tcuda" / "_base").mkdir(parents=True)
+    for name in ("tcuda/_base/version.py", "CITATION.cff", "CHANGELOG.md"):
         shutil.copy(REPOSITORY / name, tmp_path / name)
     return tmp_path
 
@@ -158,7 +158,7 @@ def test_a_version_with_notes_can_be_released(release: Any, root: Path) -> None:
 
 def test_a_tag_of_another_version_is_refused(release: Any, root: Path) -> None:
     assert release.problems("v9.8.7", root) == [
-        "tcuda/_version.py has another version than 9.8.7.",
+        "tcuda/_base/version.py has another version than 9.8.7.",
         "CITATION.cff has another version than 9.8.7.",
         "CHANGELOG.md has no notes under '## [9.8.7] - YYYY-MM-DD'.",
     ]

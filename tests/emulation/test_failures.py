@@ -13,7 +13,7 @@ import tcuda
 import tcuda.emulation
 from support.devices import allocated
 from support.emulated_streams import temporary_stream
-from tcuda._errors import AcceleratorError, OutOfMemoryError
+from tcuda._base.errors import AcceleratorError, OutOfMemoryError
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED, CAPTURE_THREAD_LOCAL
 from tcuda.emulation import xp
 from tcuda.memory._out_of_memory import size_text

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tcuda
+from tcuda._base.imports import FollowedImport
 from tcuda._cupy import takeover
-from tcuda._imports import FollowedImport
 from tcuda._process.ledger import ledger
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcuda._kernels.source import plain_kernels
+from tcuda.kernels._source import plain_kernels
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import tcuda
 from support.busy_streams import keep_busy
 from support.devices import last_device
 from support.sizes import MIB
-from tcuda._transfers import kept_memory
+from tcuda.comm import _kept_memory
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -123,7 +123,7 @@ for page_locked in (True, False):
         assert alive() is not None
         stream.synchronize()
         runtime.hostUnregister(address)
-        kept_memory.release()
+        _kept_memory.release()
         assert alive() is None
         assert x.get().min() == 7
 

@@ -290,7 +290,7 @@ del array
 class Number:
     def __index__(self):
         return sum(range(100))
-_core.HostMemory(Number())
+_core.EmulatedMemory(Number())
 """,
         "owners that Python drops": """
 class Owner:

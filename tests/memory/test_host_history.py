@@ -11,7 +11,7 @@ import pytest
 import tcuda
 from support.busy_streams import keep_busy
 from support.sizes import MIB
-from tcuda._memory_viz import devices, read_snapshot
+from tcuda._viz.memory import devices, read_snapshot
 from tcuda.memory import _dump_snapshot, _record_memory_history, _snapshot
 
 if TYPE_CHECKING:

@@ -159,10 +159,10 @@ class TestErrorsWithoutStatus:
         def fail(*facts: object) -> NoReturn:
             raise AssertionError(facts)
 
-        memory = _core.HostMemory(1 << 30)
+        memory = _core.EmulatedMemory(1 << 30)
         options = _core.Settings()
         options.trim_always = True  # each allocation that needs new memory asks which streams are idle
-        return _core.Ledger(_core.HostDriver([memory], Broken()), 1, options, fail, fail)
+        return _core.Ledger(_core.EmulatedDriver([memory], Broken()), 1, options, fail, fail)
 
     def used_elsewhere(self, ledger: _core.Ledger) -> int:
         address = ledger.allocate(0, 1000, 0)
@@ -208,8 +208,8 @@ class TestErrorsWithoutStatus:
                 finally:
                     raise LookupError("third")
 
-        memory = _core.HostMemory(1 << 30)
-        ledger = _core.Ledger(_core.HostDriver([memory], Interrupted()), 1, _core.Settings(), print, print)
+        memory = _core.EmulatedMemory(1 << 30)
+        ledger = _core.Ledger(_core.EmulatedDriver([memory], Interrupted()), 1, _core.Settings(), print, print)
         address = self.used_elsewhere(ledger)
         with pytest.raises(LookupError, match="third") as caught:
             ledger.free(address)

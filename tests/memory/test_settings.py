@@ -9,7 +9,7 @@ import pytest
 import tcuda
 from support.busy_streams import LONG
 from support.sizes import KIB, MIB
-from tcuda._errors import AllocatorSettingsError
+from tcuda._base.errors import AllocatorSettingsError
 from tcuda._process import ledger
 from tcuda.memory import _set_allocator_settings
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.receivers import open_files
-from tcuda._sharing import connections, wire
-from tcuda._sharing.leases import leases
-from tcuda._sharing.messages import _require_end_of
-from tcuda._sharing.server import server
+from tcuda.multiprocessing import _connections, _wire
+from tcuda.multiprocessing._leases import leases
+from tcuda.multiprocessing._messages import _require_end_of
+from tcuda.multiprocessing._server import server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.fixture_types import OutputOf
-    from tcuda._sharing.connections import Connection
+    from tcuda.multiprocessing._connections import Connection
 
 
 class Files:
@@ -40,7 +40,7 @@ class Files:
 @pytest.fixture
 def connection() -> Iterator[Connection]:
     """A connection of this process to itself."""
-    made = connections.connection_to(server().address)
+    made = _connections.connection_to(server().address)
     yield made
     assert made.close_if_unused()
 
@@ -95,7 +95,7 @@ def test_a_message_that_is_sent_on_keeps_the_memory(connection: Connection, call
 def test_more_descriptors_than_fit_into_one_message(connection: Connection) -> None:
     lease, message = leases.send(Files(), lambda: None)
     connection.claim(lease, message)
-    count = 2 * wire.MOST_DESCRIPTORS + 3
+    count = 2 * _wire.MOST_DESCRIPTORS + 3
     received = connection.descriptors(lease, count)
     try:
         assert [int(os.pread(descriptor, 10, 0)) for descriptor in received] == list(range(count))
@@ -108,7 +108,7 @@ def test_more_descriptors_than_fit_into_one_message(connection: Connection) -> N
 
 def test_a_claim_brings_the_first_descriptors(connection: Connection) -> None:
     lease, message = leases.send(Files(), lambda: None)
-    count = wire.MOST_DESCRIPTORS + 1
+    count = _wire.MOST_DESCRIPTORS + 1
     first = connection.claim(lease, message, count)
     assert 0 < len(first) < count
     received = connection.descriptors(lease, count, first)
@@ -156,7 +156,7 @@ def test_an_interrupted_claim_holds_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(connections, "wire", types.SimpleNamespace(send=wire.send, receive=interrupted))
+        patch.setattr(_connections, "_wire", types.SimpleNamespace(send=_wire.send, receive=interrupted))
         with pytest.raises(KeyboardInterrupt):
             connection.claim(lease, message)
     connection.claim(other, later)  # skips the answer to the interrupted claim, and releases it
@@ -167,10 +167,10 @@ def test_an_interrupted_claim_holds_nothing(
 
 
 def test_an_answer_that_is_too_long_ends_the_connection() -> None:
-    connected = wire.connect(server().address)
-    wire.send(connected, ["r" * 65_500, "unknown"])
+    connected = _wire.connect(server().address)
+    _wire.send(connected, ["r" * 65_500, "unknown"])
     with pytest.raises(EOFError):
-        wire.receive(connected)
+        _wire.receive(connected)
     connected.close()
     server().settle()
 
@@ -184,9 +184,9 @@ def test_a_request_in_the_middle_of_a_request(connection: Connection, monkeypatc
         if not found:
             found.append(0)
             found[0] = connection.forward(lease, lambda: None)  # as a finalizer may do, which sends an array on
-        return wire.receive(*args, **options)
+        return _wire.receive(*args, **options)
 
-    monkeypatch.setattr(connections, "wire", types.SimpleNamespace(send=wire.send, receive=with_finalizer))
+    monkeypatch.setattr(_connections, "_wire", types.SimpleNamespace(send=_wire.send, receive=with_finalizer))
     connection.claim(lease, 0)
     assert leases.take_back(lease, found[0]) is not None
     connection.release({lease: 2})
@@ -196,10 +196,10 @@ def test_a_request_in_the_middle_of_a_request(connection: Connection, monkeypatc
 
 def test_a_connection_that_ends_holds_nothing(calls: list[str]) -> None:
     lease, message = leases.send(Files(), calls.clear)
-    connected = wire.connect(server().address)
-    wire.send(connected, [1, "claim", lease, message, 0])
-    assert wire.receive(connected)[0] == [1, True]
-    wire.send(connected, [0, "release", [[lease, 1]]])
+    connected = _wire.connect(server().address)
+    _wire.send(connected, [1, "claim", lease, message, 0])
+    assert _wire.receive(connected)[0] == [1, True]
+    _wire.send(connected, [0, "release", [[lease, 1]]])
     connected.close()
     server().settle()
     assert leases.find(lease) is None
@@ -207,35 +207,35 @@ def test_a_connection_that_ends_holds_nothing(calls: list[str]) -> None:
 
 @pytest.mark.parametrize("nonsense", [b"nonsense", b"[]", b"[" * 60_000], ids=["text", "empty", "deep"])
 def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
-    connected = wire.connect(server().address)
+    connected = _wire.connect(server().address)
     connected.send(nonsense)
     with pytest.raises(EOFError):
-        wire.receive(connected)
+        _wire.receive(connected)
     connected.close()
 
 
 def test_a_process_that_does_not_exist() -> None:
-    absent = wire.Address("tcuda-1-none", 1)
+    absent = _wire.Address("tcuda-1-none", 1)
     with pytest.raises(RuntimeError, match="the process 1, whose memory it is in, has ended"):
-        connections.connection_to(absent)
+        _connections.connection_to(absent)
 
 
 def test_the_end_of_a_process_is_seen_although_the_connection_is_old() -> None:
-    address = wire.new_address()
-    listening = wire.listen(address)
-    connections.connection_to(address)
+    address = _wire.new_address()
+    listening = _wire.listen(address)
+    _connections.connection_to(address)
     with pytest.raises(RuntimeError, match="cannot be opened: no event"):
         _require_end_of(address, "no event")
     listening.close()  # as the end of the process does
     _require_end_of(address, "no event")
-    assert not [known for known in connections.connections() if known.owner == address]
+    assert not [known for known in _connections.connections() if known.owner == address]
 
 
 MANY_NOTICES = """
 import threading
-from tcuda._sharing.connections import connection_to
-from tcuda._sharing.leases import leases
-from tcuda._sharing.server import server
+from tcuda.multiprocessing._connections import connection_to
+from tcuda.multiprocessing._leases import leases
+from tcuda.multiprocessing._server import server
 
 class Nothing:
     def __init__(self):
@@ -293,25 +293,25 @@ def test_many_leases_are_released_at_once(connection: Connection) -> None:
 
 
 def test_a_message_that_is_too_long_is_refused_by_the_sender() -> None:
-    connected = wire.connect(server().address)
+    connected = _wire.connect(server().address)
     with pytest.raises(ValueError, match="a message has 70012 bytes; the most are 65536"):
-        wire.send(connected, [1, "claim", "x" * 69_998])
+        _wire.send(connected, [1, "claim", "x" * 69_998])
     connected.close()
 
 
 def test_a_claim_while_another_thread_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     lease, message = leases.send(Files(), lambda: None)
-    real = connections.connection_to
+    real = _connections.connection_to
     closed = []
 
-    def found_and_closed(owner: wire.Address) -> Connection:
+    def found_and_closed(owner: _wire.Address) -> Connection:
         connection = real(owner)
         if not closed:
             closed.append(connection.close_if_unused())
         return connection
 
-    monkeypatch.setattr(connections, "connection_to", found_and_closed)
-    connection, _ = connections.claim(server().address, lease, message)
+    monkeypatch.setattr(_connections, "connection_to", found_and_closed)
+    connection, _ = _connections.claim(server().address, lease, message)
     assert closed == [True]
     connection.release({lease: 1})
     assert connection.close_if_unused()
@@ -319,9 +319,9 @@ def test_a_claim_while_another_thread_closes_the_connection(monkeypatch: pytest.
 
 FULL_TABLE = """
 import resource, socket, threading, time
-from tcuda._sharing import wire
-from tcuda._sharing.leases import leases
-from tcuda._sharing.server import Server, server
+from tcuda.multiprocessing import _wire
+from tcuda.multiprocessing._leases import leases
+from tcuda.multiprocessing._server import Server, server
 
 times, third = [], threading.Event()
 accept = Server._accept
@@ -347,8 +347,8 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (connected.fileno() + 1, hard))
 connected.connect(b"\\0" + address.name.encode())
 assert third.wait(30)
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-wire.send(connected, [1, "claim", lease, message, 0])
-print(times[2] - times[0] > 0.1, wire.receive(connected)[0])
+_wire.send(connected, [1, "claim", lease, message, 0])
+print(times[2] - times[0] > 0.1, _wire.receive(connected)[0])
 """
 
 

@@ -13,7 +13,7 @@ import tcuda
 import tcuda.multiprocessing
 from support import receivers
 from support.folders import TESTS
-from tcuda._sharing import connections, messages, wire
+from tcuda.multiprocessing import _connections, _messages, _wire
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -88,30 +88,30 @@ def test_a_device_that_the_receiver_does_not_see(xp: Any, monkeypatch: pytest.Mo
 
 def test_a_message_of_another_runtime() -> None:
     with pytest.raises(RuntimeError, match=r"runtime 'other', and this process uses .* Set TCUDA_RUNTIME"):
-        messages.device_of("other", b"")
+        _messages.device_of("other", b"")
 
 
 def test_processes_of_other_users(xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     array = xp.arange(4)
     ForkingPickler.dumps(array)
-    address = messages.server().address
+    address = _messages.server().address
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: 12345)
         with pytest.raises(RuntimeError, match=f"sent by the process {os.getpid()} of another user"):
-            connections.connection_to(address)
+            _connections.connection_to(address)
     assert tcuda.multiprocessing.withdraw(array) == 1
 
 
 def test_a_server_refuses_other_users(xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = messages.server()
+    running = _messages.server()
     with monkeypatch.context() as patch:
-        patch.setattr(wire, "user_of", lambda connected: os.geteuid() + 1)
+        patch.setattr(_wire, "user_of", lambda connected: os.geteuid() + 1)
         with pytest.raises(PermissionError):
-            wire.connect(running.address)
+            _wire.connect(running.address)
         running.settle()
-    connected = wire.connect(running.address)
-    wire.send(connected, [1, "unknown"])
-    answer, _ = wire.receive(connected)
+    connected = _wire.connect(running.address)
+    _wire.send(connected, [1, "unknown"])
+    answer, _ = _wire.receive(connected)
     connected.close()
     assert answer[:2] == [1, "failed"]
     assert "different versions of tcuda" in answer[2]
@@ -165,7 +165,5 @@ def test_a_forked_child_shares_nothing(output_of: OutputOf) -> None:
 
 
 def test_collecting_without_shared_arrays_changes_nothing(fresh_output_of: OutputOf) -> None:
-    code = (
-        "import sys, tcuda; tcuda.ipc_collect(); print('tcuda._sharing.server' in sys.modules, tcuda.is_initialized())"
-    )
+    code = "import sys, tcuda; tcuda.ipc_collect(); print('multiprocessing' in vars(tcuda), tcuda.is_initialized())"
     assert fresh_output_of(code) == "False True"

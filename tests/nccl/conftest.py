@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tcuda
-from tcuda._errors import NcclNotFoundError
+from tcuda._base.errors import NcclNotFoundError
 
 if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime

@@ -91,7 +91,7 @@ def test_every_call_of_the_runtime_fails_once(name: str, runtime: Any, monkeypat
 def test_a_clique_that_cannot_be_made_is_made_by_the_next_call(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tcuda._errors import NcclError
+    from tcuda._base.errors import NcclError
     from tcuda.nccl import _communicators
 
     _communicators.cliques.clear()

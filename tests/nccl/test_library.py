@@ -13,8 +13,8 @@ import pytest
 
 import tcuda
 from tcuda._backend.nccl import Ranks
+from tcuda._base.errors import NcclError, NcclNotFoundError
 from tcuda._cupy.nccl import Nccl
-from tcuda._errors import NcclError, NcclNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

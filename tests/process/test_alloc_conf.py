@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.sizes import MIB
-from tcuda._errors import AllocatorSettingsError
+from tcuda._base.errors import AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment, parse
 
 if TYPE_CHECKING:

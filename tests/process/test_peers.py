@@ -10,8 +10,8 @@ import pytest
 
 import tcuda
 from support.statuses import status_of
+from tcuda._base.statuses import Status
 from tcuda._process import peers
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

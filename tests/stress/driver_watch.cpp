@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "watch/driver_watch.hpp"
-#include "watch/use_list.hpp"
+#include "races/watch/driver_watch.hpp"
+#include "races/watch/use_list.hpp"
 
 namespace {
 

@@ -23,9 +23,9 @@
 #include <thread>
 #include <vector>
 
-#include "driver/host_driver.hpp"
-#include "driver/host_memory.hpp"
-#include "host_allocator/host_allocator.hpp"
+#include "emulated/memory/emulated_driver.hpp"
+#include "emulated/memory/emulated_memory.hpp"
+#include "memory/host_allocator/host_allocator.hpp"
 #include "random.hpp"
 #include "violation.hpp"
 
@@ -103,9 +103,10 @@ private:
     std::multimap<Address, Use> uses_; // by the address of the first byte
 };
 
-class CheckingDriver : public HostDriver {
+class CheckingDriver : public EmulatedDriver {
 public:
-    CheckingDriver(HostMemory &first, HostMemory &second, bool knows) : HostDriver({&first, &second}), knows_(knows) {}
+    CheckingDriver(EmulatedMemory &first, EmulatedMemory &second, bool knows)
+        : EmulatedDriver({&first, &second}), knows_(knows) {}
 
     HostAllocator *allocator = nullptr;
     std::atomic<bool> unlucky{true}; // the driver sometimes fails without a reason
@@ -126,7 +127,7 @@ public:
         use_the_allocator();
         if (fails(200))
             return out_of_memory;
-        const int status = HostDriver::host_allocate(size, address);
+        const int status = EmulatedDriver::host_allocate(size, address);
         if (status == success)
             note(*address, size);
         return status;
@@ -136,7 +137,7 @@ public:
         if (fails(50))
             return broken;
         forget(address, size, "host_free");
-        return HostDriver::host_free(address, size);
+        return EmulatedDriver::host_free(address, size);
     }
     bool knows_host_uses() const override { return knows_; }
     int query_host(Address address, std::size_t size) override {
@@ -492,7 +493,7 @@ struct Counts {
 };
 
 Counts run(bool knows, std::size_t operations) {
-    HostMemory first(mib), second(mib);
+    EmulatedMemory first(mib), second(mib);
     CheckingDriver driver(first, second, knows);
     Counts counts;
     {

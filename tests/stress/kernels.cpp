@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "host_kernels/grid.hpp"
-#include "host_kernels/loaded_module.hpp"
+#include "emulated/kernels/grid.hpp"
+#include "emulated/kernels/loaded_module.hpp"
 
 namespace {
 

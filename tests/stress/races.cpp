@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "races/race_detector.hpp"
+#include "races/order/race_detector.hpp"
 
 namespace {
 

@@ -29,11 +29,11 @@
 #include <utility>
 #include <vector>
 
-#include "driver/host_driver.hpp"
-#include "driver/host_memory.hpp"
-#include "ledger/ledger.hpp"
-#include "ledger/library_source.hpp"
-#include "races/race_detector.hpp"
+#include "emulated/memory/emulated_driver.hpp"
+#include "emulated/memory/emulated_memory.hpp"
+#include "memory/ledger/ledger.hpp"
+#include "memory/ledger/library_source.hpp"
+#include "races/order/race_detector.hpp"
 #include "random.hpp"
 #include "violation.hpp"
 
@@ -44,7 +44,7 @@ using namespace tcuda;
 constexpr std::size_t threads = 8;
 constexpr std::size_t phases = 8; // the threads pause after each phase, and everything is compared
 constexpr std::size_t mib = std::size_t(1) << 20;
-constexpr std::size_t page = HostMemory::page;
+constexpr std::size_t page = EmulatedMemory::page;
 constexpr std::size_t device_memory = 2048 * mib;
 constexpr std::size_t library_memory = 1024 * mib;
 constexpr std::size_t most_held = 48; // blocks that one thread holds
@@ -293,10 +293,10 @@ private:
 
 // The driver
 
-class CountingDriver : public HostDriver {
+class CountingDriver : public EmulatedDriver {
 public:
-    CountingDriver(HostMemory &memory, Streams &streams, Unfinished &unfinished)
-        : HostDriver({&memory}), memory_(memory), streams_(streams), unfinished_(unfinished) {}
+    CountingDriver(EmulatedMemory &memory, Streams &streams, Unfinished &unfinished)
+        : EmulatedDriver({&memory}), memory_(memory), streams_(streams), unfinished_(unfinished) {}
 
     // The stream that the caller of the ledger names in this thread.
     static thread_local const Work *current;
@@ -309,7 +309,7 @@ public:
     int allocate(int device, std::size_t size, Address *address) override {
         if (size == 0)
             violation("the driver was asked for 0 bytes");
-        return refuses() ? out_of_memory : HostDriver::allocate(device, size, address);
+        return refuses() ? out_of_memory : EmulatedDriver::allocate(device, size, address);
     }
     int free(int device, Address address) override {
         if (breaks())
@@ -317,32 +317,32 @@ public:
         // Like cudaFree(), free() waits. The caching allocator, with segments of whole pages, must not rely on that.
         if (const auto block = memory_.block_at(address))
             unfinished_.given_back(address, block->size, block->size % page != 0, "free");
-        return good(HostDriver::free(device, address), "free");
+        return good(EmulatedDriver::free(device, address), "free");
     }
     int reserve(int device, std::size_t size, Address *address) override {
-        return refuses() ? out_of_memory : HostDriver::reserve(device, size, address);
+        return refuses() ? out_of_memory : EmulatedDriver::reserve(device, size, address);
     }
     int release(int device, Address address, std::size_t size) override {
-        return breaks() ? broken : good(HostDriver::release(device, address, size), "release");
+        return breaks() ? broken : good(EmulatedDriver::release(device, address, size), "release");
     }
     int create(int device, std::size_t size, Physical *physical) override {
-        return refuses() ? out_of_memory : HostDriver::create(device, size, physical);
+        return refuses() ? out_of_memory : EmulatedDriver::create(device, size, physical);
     }
     int destroy(int device, Physical physical) override {
-        return breaks() ? broken : good(HostDriver::destroy(device, physical), "destroy");
+        return breaks() ? broken : good(EmulatedDriver::destroy(device, physical), "destroy");
     }
     int map(int device, Address address, std::size_t size, Physical physical) override {
         if (refuses())
             return out_of_memory;
         unfinished_.pages.map(address, size, physical);
-        return good(HostDriver::map(device, address, size, physical), "map");
+        return good(EmulatedDriver::map(device, address, size, physical), "map");
     }
     int unmap(int device, Address address, std::size_t size) override {
         if (breaks())
             return broken;
         unfinished_.given_back(address, size, false, "unmap");
         unfinished_.pages.unmap(address, size);
-        return good(HostDriver::unmap(device, address, size), "unmap");
+        return good(EmulatedDriver::unmap(device, address, size), "unmap");
     }
 
     int record(int, Stream stream, Event *event) override {
@@ -459,7 +459,7 @@ private:
             violation("%s() while stream %#zx captures", call, static_cast<std::size_t>(work.handle));
     }
 
-    HostMemory &memory_;
+    EmulatedMemory &memory_;
     Streams &streams_;
     Unfinished &unfinished_;
     std::atomic<int> events_{0};
@@ -646,7 +646,7 @@ public:
 
     const Settings settings;
     const std::size_t operations;
-    HostMemory memory{device_memory};
+    EmulatedMemory memory{device_memory};
     Streams streams;
     Unfinished unfinished;
     CountingDriver driver{memory, streams, unfinished};
@@ -1297,7 +1297,7 @@ void Stress::end() {
 
 // Checks that a destroyed ledger gives all memory back, even memory in use.
 void leave_blocks_behind(const Settings &settings) {
-    HostMemory memory(device_memory);
+    EmulatedMemory memory(device_memory);
     Streams streams;
     Unfinished unfinished;
     CountingDriver driver(memory, streams, unfinished);

@@ -20,14 +20,14 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/address_hash.hpp"
-#include "allocator/address_map.hpp"
-#include "allocator/block.hpp"
-#include "allocator/free_blocks.hpp"
-#include "allocator/linked_list.hpp"
-#include "allocator/stream_lives.hpp"
-#include "allocator/work.hpp"
-#include "driver/host_memory.hpp"
+#include "emulated/memory/emulated_memory.hpp"
+#include "memory/allocator/address_hash.hpp"
+#include "memory/allocator/address_map.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/free_blocks.hpp"
+#include "memory/allocator/linked_list.hpp"
+#include "memory/allocator/stream_lives.hpp"
+#include "memory/allocator/work.hpp"
 
 namespace {
 
@@ -100,7 +100,7 @@ void check_block_tree(std::size_t steps) {
     std::set<Block *, ByAddress> model;
     std::vector<Block> blocks(400);
     for (std::size_t i = 0; i < blocks.size(); ++i)
-        blocks[i].address = (std::uintptr_t(1) << 40) + (3 * i + i % 3) * HostMemory::page;
+        blocks[i].address = (std::uintptr_t(1) << 40) + (3 * i + i % 3) * EmulatedMemory::page;
     std::size_t most = blocks.size();
     for (std::size_t step = 0; step < steps; ++step) {
         if (one_in(2000))
@@ -308,10 +308,10 @@ private:
     int ends_[2];
 };
 
-// HostMemory: every call is tried with right and with wrong arguments.
+// EmulatedMemory: every call is tried with right and with wrong arguments.
 void check_host_memory(std::size_t steps) {
-    constexpr std::size_t page = HostMemory::page, limit = 100 * page;
-    const auto memory = std::make_unique<HostMemory>(limit);
+    constexpr std::size_t page = EmulatedMemory::page, limit = 100 * page;
+    const auto memory = std::make_unique<EmulatedMemory>(limit);
     Probe probe;
     // Physical memory: its own name and its mappings keep the charge, imports keep the contents.
     struct Contents {
@@ -349,15 +349,15 @@ void check_host_memory(std::size_t steps) {
                 break;
             const std::size_t pages = 1 + below(40);
             std::uintptr_t address = 0;
-            expect(memory->reserve(pages * page, &address), "HostMemory reserves nothing");
-            expect(address % page == 0, "HostMemory reserves an unaligned address");
+            expect(memory->reserve(pages * page, &address), "EmulatedMemory reserves nothing");
+            expect(address % page == 0, "EmulatedMemory reserves an unaligned address");
             const auto after = reservations.lower_bound(address);
             const auto before = after == reservations.begin() ? after : std::prev(after);
             expect(after == reservations.end() || address + pages * page <= after->first, "reservations overlap");
             expect(after == before || before->first + before->second * page <= address, "reservations overlap");
             expect(probe(address) == -1 && probe(address + pages * page - 1) == -1, "reserved memory can be read");
             reservations.emplace(address, pages);
-            expect(!memory->reserve(0, &address), "HostMemory reserves 0 bytes");
+            expect(!memory->reserve(0, &address), "EmulatedMemory reserves 0 bytes");
             break;
         }
         case 1: { // unreserve
@@ -474,7 +474,7 @@ void check_host_memory(std::size_t steps) {
             if (!blocks.empty() && one_in(2)) {
                 const auto found = any_of(blocks);
                 // No block begins at half of the alignment.
-                const std::uintptr_t wrong = found->first + HostMemory::alignment / 2;
+                const std::uintptr_t wrong = found->first + EmulatedMemory::alignment / 2;
                 expect(!memory->release(wrong), "release() accepts a wrong address");
                 expect(memory->release(found->first), "release() does not know of a block");
                 used -= rounded(found->second);
@@ -487,7 +487,7 @@ void check_host_memory(std::size_t steps) {
             const bool fits = size != 0 && size <= limit && rounded(size) <= limit - used;
             expect((address != 0) == fits, "allocate() returns the wrong result");
             if (fits) {
-                expect(address % HostMemory::alignment == 0, "allocate() aligns too little");
+                expect(address % EmulatedMemory::alignment == 0, "allocate() aligns too little");
                 blocks.emplace(address, size);
                 used += rounded(size);
             }
@@ -521,8 +521,8 @@ void check_host_memory(std::size_t steps) {
             break;
         }
         }
-        expect(memory->used() == used, "HostMemory has another number of used bytes");
-        expect(memory->live() == blocks.size() + mappings.size() + reservations.size(), "HostMemory::live() is wrong");
+        expect(memory->used() == used, "EmulatedMemory has another number of used bytes");
+        expect(memory->live() == blocks.size() + mappings.size() + reservations.size(), "EmulatedMemory::live() is wrong");
     }
 }
 
@@ -538,6 +538,6 @@ int main(int count, char **arguments) {
     check_block_tree(steps);
     check_free_blocks(steps);
     check_host_memory(steps / 10);
-    std::printf("structures: %zu steps of each, %zu of HostMemory: nothing is wrong\n", steps, steps / 10);
+    std::printf("structures: %zu steps of each, %zu of EmulatedMemory: nothing is wrong\n", steps, steps / 10);
     return 0;
 }

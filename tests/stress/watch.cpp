@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "races/race_detector.hpp"
-#include "watch/call_notes.hpp"
-#include "watch/graph_watch.hpp"
-#include "watch/kernel_table.hpp"
-#include "watch/launch_reader.hpp"
+#include "races/order/race_detector.hpp"
+#include "races/watch/call_notes.hpp"
+#include "races/watch/graph_watch.hpp"
+#include "races/watch/kernel_table.hpp"
+#include "races/watch/launch_reader.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 """The names of ``torch.cuda`` that tcuda lacks, each with its kind in torch and the reason.
 
-``tcuda/_absent.json`` has these names for the message of the ``AttributeError``. The tables in ``tests/data`` are the
+``tcuda/_base/absent.json`` has these names for the message of the ``AttributeError``. The tables in ``tests/data`` are the
 source. To update the file after a change of the tables, run ``python tests/support/absent_names.py``.
 """
 
@@ -10,7 +10,7 @@ import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-TABLE = Path(__file__).parents[2] / "tcuda" / "_absent.json"
+TABLE = Path(__file__).parents[2] / "tcuda" / "_base" / "absent.json"
 _DATA = Path(__file__).parents[1] / "data"
 
 

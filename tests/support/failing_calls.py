@@ -10,8 +10,8 @@ import pytest
 import tcuda
 from support.devices import allocated
 from support.statuses import status_of
+from tcuda._base.statuses import Status
 from tcuda._process import lazy
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

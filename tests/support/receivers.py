@@ -191,24 +191,24 @@ def first_and_last(array: Any) -> tuple[int, int]:
 
 def settle() -> None:
     """Wait until the memory of the arrays that are gone is back at its owners."""
-    from tcuda._sharing.received import returns
+    from tcuda.multiprocessing._received import returns
 
     returns.settle()
 
 
 def set_idle_time(seconds: float) -> float:
     """Keep mappings without arrays for this time, and return the old time."""
-    from tcuda._sharing import mappings
+    from tcuda.multiprocessing import _mappings
 
-    old, mappings._IDLE_TIME = mappings._IDLE_TIME, seconds
+    old, _mappings._IDLE_TIME = _mappings._IDLE_TIME, seconds
     return old
 
 
 def set_most_idle(count: int) -> int:
     """Keep at most this many mappings without arrays, and return the old number."""
-    from tcuda._sharing import mappings
+    from tcuda.multiprocessing import _mappings
 
-    old, mappings._MOST_IDLE = mappings._MOST_IDLE, count
+    old, _mappings._MOST_IDLE = _mappings._MOST_IDLE, count
     return old
 
 
@@ -227,16 +227,16 @@ def open_files() -> int:
 def resources() -> dict[str, int]:
     """Return the numbers of the things that must not leak."""
     import tcuda
-    from tcuda._sharing import connections, leases, mappings
+    from tcuda.multiprocessing import _connections, _leases, _mappings
 
     tcuda.ipc_collect()
     tcuda.empty_cache()
     return {
         "descriptors": open_files(),
         "threads": threading.active_count(),
-        "mappings": mappings.count(),
-        "connections": len(connections.connections()),
-        "leases": leases.leases.count(),
+        "mappings": _mappings.count(),
+        "connections": len(_connections.connections()),
+        "leases": _leases.leases.count(),
         "allocated": tcuda.memory_allocated(),
         "reserved": tcuda.memory_reserved(),
     }
@@ -244,9 +244,9 @@ def resources() -> dict[str, int]:
 
 def mapped_segments() -> int:
     """Return the number of segments of other processes that are open."""
-    from tcuda._sharing import mappings
+    from tcuda.multiprocessing import _mappings
 
-    return mappings.count()
+    return _mappings.count()
 
 
 def is_idle() -> bool:
@@ -385,7 +385,7 @@ def double_and_put(queue: Any, array: Any) -> None:
 def drop_in_capture(name: str) -> Any:
     """Let an array die during a capture, and return what the graph computes."""
     import tcuda
-    from tcuda._sharing.received import returns
+    from tcuda.multiprocessing._received import returns
 
     array, graph = tcuda.xp.zeros(4), tcuda.CUDAGraph()
     with tcuda.graph(graph, capture_error_mode="global"):

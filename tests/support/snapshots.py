@@ -6,12 +6,12 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 from support.sizes import MIB
-from tcuda._memory_viz import devices
+from tcuda._viz.memory import devices
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcuda._memory_viz import Device
+    from tcuda._viz.memory import Device
 
 
 BASE = 0x7F0000000000

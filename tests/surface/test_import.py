@@ -16,7 +16,7 @@ import pytest
 import tcuda
 from support.absent_names import TABLE, absent
 from tcuda import _core
-from tcuda._absent import about
+from tcuda._base.absent import about
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf, RunPython
@@ -243,7 +243,7 @@ def test_a_core_that_cannot_be_loaded_is_named_with_the_reason(source_tree: Path
 def test_a_core_of_another_version_is_named_with_both_versions(source_tree: Path) -> None:
     path = source_tree / "tcuda" / Path(str(_core.__file__)).name
     path.symlink_to(str(_core.__file__))
-    (source_tree / "tcuda" / "_version.py").write_text('__version__ = "99.9"\n')
+    (source_tree / "tcuda" / "_base" / "version.py").write_text('__version__ = "99.9"\n')
     reason = f"its Python files are of version 99.9, and its core {str(path)!r} of version {tcuda.__version__}. "
     assert reason in refusal(source_tree)
 

@@ -74,7 +74,7 @@ def new_streams():
 
 def new_session():
     '''Initialise NVML.'''
-    tcuda._nvml._sessions.clear()
+    tcuda._device._nvml._sessions.clear()
     tcuda.temperature(0)
 
 def new_capture():

@@ -1,13 +1,13 @@
 #include "bindings/callables_module.hpp"
 
-#include "bindings/block_allocator.hpp"
-#include "bindings/elementwise_call.hpp"
-#include "bindings/elementwise_state.hpp"
-#include "bindings/forwarder.hpp"
-#include "bindings/mended.hpp"
-#include "bindings/page_locked_pointers.hpp"
-#include "bindings/python_ledger.hpp"
-#include "bindings/translated.hpp"
+#include "bindings/kernels/elementwise_call.hpp"
+#include "bindings/kernels/elementwise_state.hpp"
+#include "bindings/memory/block_allocator.hpp"
+#include "bindings/memory/page_locked_pointers.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/cleanup_on_error.hpp"
+#include "bindings/python/forwarder.hpp"
+#include "bindings/python/translated.hpp"
 
 namespace nb = nanobind;
 
@@ -60,9 +60,9 @@ void bind_callables(nb::module_ &module) {
         },
         nb::arg("target"));
     module.def(
-        "mended",
-        [type = checked(make_mended_type())](nb::object function, nb::object mend) {
-            return checked(make_mended(type.ptr(), function.ptr(), mend.ptr()));
+        "cleanup_on_error",
+        [type = checked(make_cleanup_on_error_type())](nb::object function, nb::object mend) {
+            return checked(make_cleanup_on_error(type.ptr(), function.ptr(), mend.ptr()));
         },
         nb::arg("function"), nb::arg("mend"));
 }

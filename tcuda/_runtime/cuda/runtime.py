@@ -6,12 +6,12 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
 from tcuda._runtime.cuda.watch import CudaWatch
 from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tcuda._imports import FollowedImport
+from tcuda._base.imports import FollowedImport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

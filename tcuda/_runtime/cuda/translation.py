@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._core import translated
-from tcuda._errors import AcceleratorError
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

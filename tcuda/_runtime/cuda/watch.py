@@ -7,10 +7,10 @@ import threading
 import warnings
 
 from tcuda import _core
+from tcuda._base.warnings import stacklevel
 from tcuda._runtime.cuda import cupti
 from tcuda._runtime.cuda.library_calls import LibraryCalls
 from tcuda._runtime.cuda.torch_profiler import ProfilerStarts
-from tcuda._warnings import stacklevel
 
 
 class CudaWatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
 
 Call: TypeAlias = tuple[Any, ...]
 """The text of a call with places for its arguments, and the arguments.

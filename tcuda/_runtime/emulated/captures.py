@@ -6,15 +6,15 @@ import itertools
 import threading
 from typing import TYPE_CHECKING
 
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.graphs import Graph, Places
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._errors import AcceleratorError
+    from tcuda._base.errors import AcceleratorError
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.graphs import Node
 

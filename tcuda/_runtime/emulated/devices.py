@@ -6,7 +6,7 @@ import uuid
 from collections import deque
 from typing import Any
 
-from tcuda._core import HostMemory
+from tcuda._core import EmulatedMemory
 from tcuda._runtime.emulated import launch_limits
 from tcuda._runtime.emulated.costs import CLOCK_KHZ, MULTIPROCESSORS
 from tcuda._runtime.emulated.timeline import Timeline
@@ -44,7 +44,7 @@ class EmulatedDevice:
     def __init__(self, index: int, memory: int, ordinal: int | None = None) -> None:
         self.index = index
         self.ordinal = index if ordinal is None else ordinal
-        self.memory = HostMemory(memory)
+        self.memory = EmulatedMemory(memory)
         self.default = Timeline(0, index, STREAM_DEFAULT)
         self.blocking: list[Timeline] = []
         self.peers: set[int] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

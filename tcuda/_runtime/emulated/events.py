@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.graphs import Node, Places
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, EVENT_INTERPROCESS
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from tcuda._runtime.emulated.calls import Call

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.costs import MULTIPROCESSORS
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from tcuda._runtime.emulated.calls import Call

@@ -6,9 +6,9 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.process_files import SIZE, FileUnavailable, ProcessFile
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.driver_streams import DriverStreams
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

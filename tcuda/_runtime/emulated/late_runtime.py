@@ -19,14 +19,14 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
 from tcuda._runtime.emulated.late_copies import LateMemory, PageableCopy
 from tcuda._runtime.emulated.late_driver_streams import LateDriverStreams
 from tcuda._runtime.emulated.runtime import EmulatedRuntime
 from tcuda._runtime.emulated.schedule import Schedule
 from tcuda._runtime.emulated.shared_events import SharedEvent
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -105,7 +105,7 @@ class LateRuntime(EmulatedRuntime):
         self.schedule = Schedule(self._lock, self._seed)
 
     def prepareWork(
-        self, work: _core.HostWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
+        self, work: _core.EmulatedWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
     ) -> None:
         """Do nothing: no work is done in the call that launches the work."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._errors import AcceleratorError
-from tcuda._status import Status
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 
 if TYPE_CHECKING:
     from typing import TypeAlias

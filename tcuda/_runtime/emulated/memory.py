@@ -7,6 +7,7 @@ import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda import _core
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated import costs
 from tcuda._runtime.emulated.accesses import READ, WRITE, rows
 from tcuda._runtime.emulated.address_ranges import AddressRanges
@@ -18,7 +19,6 @@ from tcuda._runtime.protocol import (
     MEMCPY_HOST_TO_DEVICE,
     MEMCPY_HOST_TO_HOST,
 )
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated import costs, settings
 from tcuda._runtime.emulated.accesses import WRITE, span
 from tcuda._runtime.emulated.allocation import Allocation
@@ -64,7 +65,6 @@ from tcuda._runtime.protocol import (
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
 )
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -537,7 +537,7 @@ class EmulatedRuntime:
             self.races.work(timeline, name, accesses)
 
     def prepareWork(
-        self, work: _core.HostWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
+        self, work: _core.EmulatedWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
     ) -> None:
         """Let ``work`` begin and end kernels that the caller runs, while nothing captures or watches them.
 
@@ -1069,7 +1069,7 @@ class EmulatedRuntime:
             self.races.begin(detector, page_locked)
 
     def memoryDriver(self) -> _core.Driver:
-        return _core.HostDriver([device.memory for device in self.devices], self._driver_streams())
+        return _core.EmulatedDriver([device.memory for device in self.devices], self._driver_streams())
 
     def _driver_streams(self) -> DriverStreams:
         return DriverStreams(self._streams, self.clock, self.races, self._memory, self._host_uses)

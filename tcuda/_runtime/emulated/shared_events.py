@@ -14,16 +14,16 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.events import Event
 from tcuda._runtime.emulated.process_files import SIZE, FileUnavailable, ProcessFile
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._errors import AcceleratorError
+    from tcuda._base.errors import AcceleratorError
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.handles import Handles

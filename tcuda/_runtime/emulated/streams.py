@@ -6,11 +6,11 @@ import threading
 from typing import TYPE_CHECKING
 
 from tcuda import _core
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.clock import CALL
 from tcuda._runtime.emulated.timeline import Timeline
 from tcuda._runtime.protocol import STREAM_DEFAULT, STREAM_LEGACY, STREAM_NON_BLOCKING, STREAM_PER_THREAD
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ class Streams:
                 self._rest[device.index, flags] = Timeline(0, device.index, flags)
             device.blocking.append(self._rest[device.index, STREAM_DEFAULT])
         noted = [(device.default, device.blocking, device.activity.append) for device in devices]
-        self.times = _core.HostTimes(clock, Timeline, noted, CALL)
+        self.times = _core.EmulatedTimes(clock, Timeline, noted, CALL)
 
     # Streams by their handles
 

@@ -5,11 +5,11 @@ A snapshot is the result of ``_snapshot()`` of tcuda or of torch.
 
 from __future__ import annotations
 
-from tcuda._memory_viz.comparison import Comparison, compare
-from tcuda._memory_viz.device import HOST, Device, busiest, devices, empty_device
-from tcuda._memory_viz.page import page, render
-from tcuda._memory_viz.read import Snapshot, checked, read_snapshot
-from tcuda._memory_viz.words import peak_sentence, site_text
+from tcuda._viz.memory.comparison import Comparison, compare
+from tcuda._viz.memory.device import HOST, Device, busiest, devices, empty_device
+from tcuda._viz.memory.page import page, render
+from tcuda._viz.memory.read import Snapshot, checked, read_snapshot
+from tcuda._viz.memory.words import peak_sentence, site_text
 
 __all__ = [
     "HOST",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tcuda._memory_viz.sites import Site, Usage
+from tcuda._viz.memory.sites import Site, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._memory_viz.device import Device
+    from tcuda._viz.memory.device import Device
 
 
 @dataclass(slots=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcuda._memory_viz.history import History, history
-from tcuda._memory_viz.segments import Group, groups
-from tcuda._memory_viz.sites import Site, sites
-from tcuda._memory_viz.spans import Span, spans
-from tcuda._pages.stacks import Stacks
+from tcuda._viz.memory.history import History, history
+from tcuda._viz.memory.segments import Group, groups
+from tcuda._viz.memory.sites import Site, sites
+from tcuda._viz.memory.spans import Span, spans
+from tcuda._viz.pages.stacks import Stacks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._memory_viz.read import Snapshot
+    from tcuda._viz.memory.read import Snapshot
 
 
 HOST = -1

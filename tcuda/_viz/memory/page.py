@@ -6,22 +6,22 @@ import heapq
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from tcuda._memory_viz.columns import column
-from tcuda._memory_viz.device import devices
-from tcuda._memory_viz.words import peak_sentence
-from tcuda._pages import document, packed
+from tcuda._viz.memory.columns import column
+from tcuda._viz.memory.device import devices
+from tcuda._viz.memory.words import peak_sentence
+from tcuda._viz.pages import document, packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._memory_viz.comparison import Comparison
-    from tcuda._memory_viz.device import Device
-    from tcuda._memory_viz.history import Allocation, History
-    from tcuda._memory_viz.read import Snapshot
-    from tcuda._memory_viz.segments import Group, Segment
-    from tcuda._memory_viz.sites import Site, Usage
-    from tcuda._memory_viz.spans import Span
-    from tcuda._pages.stacks import Stacks
+    from tcuda._viz.memory.comparison import Comparison
+    from tcuda._viz.memory.device import Device
+    from tcuda._viz.memory.history import Allocation, History
+    from tcuda._viz.memory.read import Snapshot
+    from tcuda._viz.memory.segments import Group, Segment
+    from tcuda._viz.memory.sites import Site, Usage
+    from tcuda._viz.memory.spans import Span
+    from tcuda._viz.pages.stacks import Stacks
 
 BANDS = 2000
 """The most allocations that are drawn one by one. More would not be visible, and would make the page large and slow."""
@@ -69,7 +69,7 @@ def render(
         for device, compared in zip(devices, comparisons or itertools.repeat(None), strict=False)
     ]
     data = {"title": title, **packed(stacks), "devices": packed_devices}
-    return document("tcuda._memory_viz", title, data, _SCRIPTS)
+    return document("tcuda._viz.memory", title, data, _SCRIPTS)
 
 
 def _device(device: Device, stacks: Stacks, compared: Comparison | None) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tcuda._files import read_regular_file
-from tcuda._memory_viz import pickles
+from tcuda._base.files import read_regular_file
+from tcuda._viz.memory import pickles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcuda._memory_viz.history import History
-    from tcuda._pages.stacks import Stacks
+    from tcuda._viz.memory.history import History
+    from tcuda._viz.pages.stacks import Stacks
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcuda._memory_viz.history import BEFORE
+from tcuda._viz.memory.history import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcuda._memory_viz.device import Device
-    from tcuda._pages.stacks import Stacks
+    from tcuda._viz.memory.device import Device
+    from tcuda._viz.pages.stacks import Stacks
 
 _MOST_SITES = 5
 _ENOUGH = 0.9  # The part of the peak that a sentence explains, if few sites can.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcuda._pages.document import document
-from tcuda._pages.stacks import NO_STACK, Frame, Stacks, packed
+from tcuda._viz.pages.document import document
+from tcuda._viz.pages.stacks import NO_STACK, Frame, Stacks, packed
 
 __all__ = ["NO_STACK", "Frame", "Stacks", "document", "packed"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_HERE = "tcuda._pages"
+_HERE = "tcuda._viz.pages"
 _SCRIPTS = ("text", "tabs")
 
 

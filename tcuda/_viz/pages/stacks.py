@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda._user_code import is_python, is_user_code
+from tcuda._base.user_code import is_python, is_user_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ A report is the result of ``Report.as_dict()``, or the content of a file of ``tc
 
 from __future__ import annotations
 
-from tcuda._race_viz.page import render
-from tcuda._race_viz.sources import site
+from tcuda._viz.races.page import render
+from tcuda._viz.races.sources import site
 
 __all__ = ["render", "site"]

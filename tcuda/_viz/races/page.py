@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcuda._pages import Stacks, document, packed
-from tcuda._race_viz.sources import Sources
+from tcuda._viz.pages import Stacks, document, packed
+from tcuda._viz.races.sources import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def render(report: Mapping[str, Any], title: str = "Races") -> str:
         report: The result of ``Report.as_dict()``.
         title: The title of the page, such as the name of the program.
     """
-    return document("tcuda._race_viz", title, _Packer().report(report, title), _SCRIPTS)
+    return document("tcuda._viz.races", title, _Packer().report(report, title), _SCRIPTS)
 
 
 class _Packer:

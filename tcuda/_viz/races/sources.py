@@ -8,8 +8,8 @@ import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcuda._files import read_regular_file
-from tcuda._pages import Stacks
+from tcuda._base.files import read_regular_file
+from tcuda._viz.pages import Stacks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

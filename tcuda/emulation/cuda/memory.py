@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcuda._errors import OutOfMemoryError
+from tcuda._base.errors import OutOfMemoryError
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation._runtime_error import with_cupys_error

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tcuda import memory
-from tcuda._errors import OutOfMemoryError
+from tcuda._base.errors import OutOfMemoryError
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation._device import Device

@@ -9,6 +9,7 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
@@ -33,7 +34,6 @@ from tcuda._runtime.protocol import (
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
 )
-from tcuda._status import Status
 from tcuda.emulation._runtime_error import CUDARuntimeError, with_cupys_error
 from tcuda.emulation.cuda import device_attributes, host_functions, host_memory
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
 from tcuda._process.lazy import cuda
 
 if TYPE_CHECKING:

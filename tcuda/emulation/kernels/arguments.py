@@ -13,7 +13,7 @@ from tcuda.emulation.strided import Strided
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._core import HostFunction
+    from tcuda._core import EmulatedFunction
 
 _POINTER_BYTES = 8
 
@@ -36,7 +36,7 @@ class KernelArguments:
 
     __slots__ = ("arrays", "packed")
 
-    def __init__(self, function: HostFunction, args: Sequence[Any]) -> None:
+    def __init__(self, function: EmulatedFunction, args: Sequence[Any]) -> None:
         parameters = function.parameters
         if len(args) != len(parameters):
             raise TypeError(

@@ -6,13 +6,13 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._arguments import integer
-from tcuda._kernels.source import plain_kernels
+from tcuda._base.arguments import integer
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated.launch_limits import MOST_SHARED
 from tcuda.emulation.kernels.module import load
 from tcuda.emulation.rtc.errors import CompileException
 from tcuda.emulation.strided import Strided
+from tcuda.kernels._source import plain_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

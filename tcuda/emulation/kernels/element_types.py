@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tcuda._core import HostModule
+    from tcuda._core import EmulatedModule
 
 _WHOLE = frozenset("iub")
 _NAMES = {
@@ -31,7 +31,7 @@ class ElementTypes:
     """The elements to which the parameters of a kernel point.
 
     Args:
-        kinds: For each parameter, the kind of the elements, in the letters that ``HostFunction`` has for parameters;
+        kinds: For each parameter, the kind of the elements, in the letters that ``EmulatedFunction`` has for parameters;
             ``"-"`` for a parameter that is no pointer.
         sizes: For each parameter, the size of an element.
     """
@@ -73,7 +73,7 @@ def _fits(dtype: np.dtype[Any], kind: str, size: int) -> bool:
     return dtype.kind == kind
 
 
-def of_kernels(module: HostModule) -> dict[str, ElementTypes]:
+def of_kernels(module: EmulatedModule) -> dict[str, ElementTypes]:
     """Return the elements for each kernel of ``module`` by the name of the kernel in the module."""
     found: dict[str, ElementTypes] = {}
     for number in itertools.count():

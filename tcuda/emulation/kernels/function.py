@@ -8,10 +8,10 @@ import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tcuda import _core
+from tcuda._base.statuses import Status
+from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.emulated import launch_limits
-from tcuda._status import Status
-from tcuda._warnings import stacklevel
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments
@@ -81,7 +81,7 @@ class Function:
     def __init__(
         self,
         module: _Module,
-        host: _core.HostFunction,
+        host: _core.EmulatedFunction,
         name: str,
         max_threads_per_block: int,
         shared_size_bytes: int,
@@ -102,7 +102,7 @@ class Function:
 
     @property
     def parameters(self) -> list[tuple[str, int, int]]:
-        """The kind, the size and the offset of each parameter, as ``HostFunction`` has them."""
+        """The kind, the size and the offset of each parameter, as ``EmulatedFunction`` has them."""
         return self._host.parameters
 
     @property
@@ -302,11 +302,11 @@ class _Work:
         strict = kernel._barriers == "error"
         recorded = None if _runtime.races.detector is None else kernel.module.recorded(kernel.name)
         if recorded is None:
-            launch = _core.HostLaunch(
+            launch = _core.EmulatedLaunch(
                 kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
             )
         else:
-            launch = _core.HostLaunch(
+            launch = _core.EmulatedLaunch(
                 recorded.host,
                 self._grid,
                 self._block,

@@ -49,7 +49,7 @@ def of_arrays(
 
 
 def of_launch(
-    launch: _core.HostLaunch,
+    launch: _core.EmulatedLaunch,
     parameters: Sequence[tuple[str, int, int]],
     names: Sequence[str],
     packed: bytes,

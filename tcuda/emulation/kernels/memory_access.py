@@ -35,7 +35,7 @@ def ranges_of_pointers(parameters: Iterable[tuple[str, int, int]], packed: bytes
     """Return the ranges that kernels of ``device`` may use now, of the addresses among the arguments of a launch.
 
     Args:
-        parameters: The kind, the size and the offset of each parameter, as ``HostFunction`` has them.
+        parameters: The kind, the size and the offset of each parameter, as ``EmulatedFunction`` has them.
         packed: The bytes of the arguments.
         device: The index of the device.
     """

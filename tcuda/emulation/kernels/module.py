@@ -10,9 +10,9 @@ import threading
 from typing import TYPE_CHECKING, TextIO, cast
 
 from tcuda import _core
+from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated import launch_limits
-from tcuda._status import Status
 from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import element_types
@@ -62,7 +62,7 @@ class Module:
     ) -> None:
         self._build = build
         self._checks = checks
-        self._host = _core.HostModule(library)
+        self._host = _core.EmulatedModule(library)
         self._recorded = self._host if recorded else None
         self._incomplete = False
         self.source = source
@@ -93,7 +93,7 @@ class Module:
             raise CUDADriverError(Status.SYMBOL_NOT_FOUND, f"cuModuleGetFunction({name!r})", self._about(name))
         return self._functions.setdefault(name, self._made(host, name))
 
-    def _made(self, host: _core.HostFunction, name: str) -> Function:
+    def _made(self, host: _core.EmulatedFunction, name: str) -> Function:
         most = self._most_threads.get(host.name, launch_limits.THREADS)
         elements = self._elements.get(host.name, ElementTypes())
         return Function(self, host, name, most, self._static.get(host.name, 0), elements, self._checks)
@@ -114,7 +114,7 @@ class Module:
             return found
         if self._recorded is None and not self._globals:
             try:
-                self._recorded = _core.HostModule(self._build(recorded=True)[0])
+                self._recorded = _core.EmulatedModule(self._build(recorded=True)[0])
             except (CompileException, RuntimeError):
                 self._recorded = self._host  # A program must not fail because a detector watches.
                 self._incomplete = True
@@ -124,7 +124,7 @@ class Module:
         complete = self._recorded is not None and not self._incomplete
         return self._recorded_kernels.setdefault(name, RecordedKernel(host, complete, self._ranges(library)))
 
-    def _ranges(self, library: _core.HostModule) -> list[tuple[str, int, int]]:
+    def _ranges(self, library: _core.EmulatedModule) -> list[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable of ``library``."""
         if not self._globals:
             return []

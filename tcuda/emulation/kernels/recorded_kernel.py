@@ -17,6 +17,6 @@ class RecordedKernel(NamedTuple):
         variables: The name, the beginning and the end of each global variable of the module, by address.
     """
 
-    host: _core.HostFunction
+    host: _core.EmulatedFunction
     complete: bool
     variables: list[tuple[str, int, int]]

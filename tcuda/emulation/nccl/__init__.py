@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcuda._errors import NcclError
+from tcuda._base.errors import NcclError
 from tcuda._runtime.emulated.accesses import READ, READ_AND_WRITE, WRITE, span
 from tcuda.emulation.nccl.member import Member, exchange
 from tcuda.emulation.nccl.operation import Operation

@@ -15,7 +15,7 @@ import struct
 import time
 from typing import NamedTuple
 
-from tcuda._errors import NcclError
+from tcuda._base.errors import NcclError
 from tcuda._process.credentials import user_of
 from tcuda.emulation.nccl.wire import INVALID_USAGE
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda._errors import NcclError
+from tcuda._base.errors import NcclError
 from tcuda._process.fork import call_in_child
 from tcuda.emulation.nccl import wire
 from tcuda.emulation.nccl.door import Door

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tcuda._errors import NcclError
+from tcuda._base.errors import NcclError
 from tcuda._process.credentials import user_of
 from tcuda._process.fork import call_in_child
 from tcuda.emulation.nccl import meeting, wire

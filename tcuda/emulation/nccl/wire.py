@@ -6,7 +6,7 @@ import json
 import struct
 from typing import TYPE_CHECKING, Any
 
-from tcuda._errors import NcclError
+from tcuda._base.errors import NcclError
 
 if TYPE_CHECKING:
     import socket

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
-from tcuda._status import Status
 from tcuda.random._philox import WORD
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._version import __version__
+from tcuda._base.version import __version__
 from tcuda.emulation.rtc import (
     checks,
     compiler,

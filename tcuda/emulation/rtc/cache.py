@@ -13,7 +13,7 @@ import time
 import warnings
 from pathlib import Path
 
-from tcuda._warnings import stacklevel
+from tcuda._base.warnings import stacklevel
 from tcuda.emulation.rtc import owned_folder
 
 MOST_BYTES = 1 << 30

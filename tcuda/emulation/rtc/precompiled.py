@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._version import __version__
+from tcuda._base.version import __version__
 from tcuda.emulation.rtc import headers
 from tcuda.emulation.rtc.cache import HEADER, cache, key_of
 from tcuda.emulation.rtc.compiler import without_linking

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tcuda import _core
-from tcuda._core import HostMemory, block_allocator
+from tcuda._core import EmulatedMemory, block_allocator
 
 
 class StandIn:
@@ -43,7 +43,7 @@ class TestBlockAllocator:
 
     @pytest.fixture
     def ledger(self) -> _core.Ledger:
-        driver = _core.HostDriver([HostMemory(1 << 26)], object())
+        driver = _core.EmulatedDriver([EmulatedMemory(1 << 26)], object())
         return _core.Ledger(driver, 1, _core.Settings(), print, print)
 
     @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from tcuda import _core
 from tcuda._backend import backend_of
-from tcuda._status import Status
+from tcuda._base.statuses import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

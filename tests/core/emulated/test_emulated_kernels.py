@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tcuda._core import HostLaunch, HostModule
+from tcuda._core import EmulatedLaunch, EmulatedModule
 from tcuda.emulation.rtc import compiler
 from tcuda.emulation.rtc.build import build
 from tcuda.emulation.rtc.errors import CompileException
@@ -138,10 +138,10 @@ def library(recorded: bool = False) -> bytes:
 
 
 @pytest.fixture(params=["plain", "recorded"])
-def module(request: pytest.FixtureRequest) -> Iterator[HostModule]:
+def module(request: pytest.FixtureRequest) -> Iterator[EmulatedModule]:
     """A module, whose launches note all accesses in the second form."""
     Launch.recorded = request.param == "recorded"
-    yield HostModule(library(Launch.recorded))
+    yield EmulatedModule(library(Launch.recorded))
     Launch.recorded = False
 
 
@@ -152,7 +152,7 @@ class Launch:
 
     def __init__(
         self,
-        module: HostModule,
+        module: EmulatedModule,
         name: str,
         block: Any,
         *args: Any,
@@ -171,7 +171,7 @@ class Launch:
         arrays = [array for array in args if isinstance(array, np.ndarray)]
         found = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays]
         self._arrays = arrays
-        self.launch = HostLaunch(
+        self.launch = EmulatedLaunch(
             function,
             (*grid, 1, 1)[:3],
             (*block, 1, 1)[:3],
@@ -193,20 +193,20 @@ def ints(count: int) -> np.ndarray:
 BLOCKS = [(1,), (31,), (32,), (33,), (1024,), (16, 16), (5, 7), (4, 4, 64), (3, 5, 7), (1, 1, 9)]
 
 
-def test_a_plain_kernel_computes_every_element(module: HostModule) -> None:
+def test_a_plain_kernel_computes_every_element(module: EmulatedModule) -> None:
     x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
     assert Launch(module, "axpy", (256,), 1000, 2.0, x, y, grid=(4,)).run() is None
     np.testing.assert_array_equal(y, 2 * np.arange(1000) + 1)
 
 
-def test_threads_start_in_the_order_of_their_numbers_block_after_block(module: HostModule) -> None:
+def test_threads_start_in_the_order_of_their_numbers_block_after_block(module: EmulatedModule) -> None:
     out = ints(2 * 3 * 2 * 24)
     assert Launch(module, "order", (2, 3, 4), ints(1), out, grid=(2, 3, 2)).run() is None
     np.testing.assert_array_equal(out, np.arange(out.size))
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_barrier_separates_writes_from_reads(module: HostModule, block: tuple[int, ...]) -> None:
+def test_a_barrier_separates_writes_from_reads(module: EmulatedModule, block: tuple[int, ...]) -> None:
     threads = int(np.prod(block))
     out = ints(6 * threads)
     assert Launch(module, "reversed", block, out, grid=(3, 2), shared=4 * threads).run() is None
@@ -214,7 +214,7 @@ def test_a_barrier_separates_writes_from_reads(module: HostModule, block: tuple[
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_barriers_count_the_votes_of_all_threads(module: HostModule, block: tuple[int, ...]) -> None:
+def test_barriers_count_the_votes_of_all_threads(module: EmulatedModule, block: tuple[int, ...]) -> None:
     threads = int(np.prod(block))
     out = ints(4 * threads)
     assert Launch(module, "votes", block, out).run() is None
@@ -223,7 +223,7 @@ def test_barriers_count_the_votes_of_all_threads(module: HostModule, block: tupl
 
 
 @pytest.mark.parametrize("threads", [1, 20, 32, 50, 256])
-def test_lanes_exchange_values_within_their_warp(module: HostModule, threads: int) -> None:
+def test_lanes_exchange_values_within_their_warp(module: EmulatedModule, threads: int) -> None:
     out = ints(threads)
     assert Launch(module, "shift", (threads,), out).run() is None
     ranks = np.arange(threads)
@@ -231,7 +231,7 @@ def test_lanes_exchange_values_within_their_warp(module: HostModule, threads: in
     np.testing.assert_array_equal(out, 10 * np.where(source < threads, source, ranks))
 
 
-def test_halves_of_a_warp_exchange_with_their_own_masks(module: HostModule) -> None:
+def test_halves_of_a_warp_exchange_with_their_own_masks(module: EmulatedModule) -> None:
     out = ints(64)
     assert Launch(module, "halves", (64,), out).run() is None
     upper = [0x55555555, 0xAAAAAAAA]
@@ -240,14 +240,14 @@ def test_halves_of_a_warp_exchange_with_their_own_masks(module: HostModule) -> N
     np.testing.assert_array_equal(out.view(np.uint32), expected)
 
 
-def test_an_exchange_does_not_wait_for_lanes_that_have_returned(module: HostModule) -> None:
+def test_an_exchange_does_not_wait_for_lanes_that_have_returned(module: EmulatedModule) -> None:
     out = ints(40)
     assert Launch(module, "some_return", (40,), out).run() is None
     expected = [0 if rank % 4 == 3 else (0x77777777 if rank < 32 else 0x77) for rank in range(40)]
     np.testing.assert_array_equal(out.view(np.uint32), expected)
 
 
-def test_the_values_of_an_exchange_stay_until_each_lane_has_read_them(module: HostModule) -> None:
+def test_the_values_of_an_exchange_stay_until_each_lane_has_read_them(module: EmulatedModule) -> None:
     out = ints(32)
     assert Launch(module, "kept_values", (32,), out).run() is None
     np.testing.assert_array_equal(out[:31], np.arange(1, 32) + 100)
@@ -259,7 +259,7 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
-def test_many_exchanges_take_no_more_memory_than_few(module: HostModule) -> None:
+def test_many_exchanges_take_no_more_memory_than_few(module: EmulatedModule) -> None:
     out = ints(32)
     assert Launch(module, "many_exchanges", (32,), 1000, out).run() is None
     before = resident()
@@ -271,7 +271,7 @@ def test_many_exchanges_take_no_more_memory_than_few(module: HostModule) -> None
     assert sorted(out) == list(range(200_000, 200_032))
 
 
-def test_the_active_mask_has_the_lanes_of_the_same_branch(module: HostModule) -> None:
+def test_the_active_mask_has_the_lanes_of_the_same_branch(module: EmulatedModule) -> None:
     out = ints(32)
     assert Launch(module, "active", (32,), out).run() is None
     masks = [sum(1 << lane for lane in range(branch, 32, 3)) for branch in range(2)]
@@ -280,17 +280,17 @@ def test_the_active_mask_has_the_lanes_of_the_same_branch(module: HostModule) ->
     np.testing.assert_array_equal(out.view(np.uint32), expected)
 
 
-def test_a_deadlock_says_where_the_threads_wait(module: HostModule) -> None:
+def test_a_deadlock_says_where_the_threads_wait(module: EmulatedModule) -> None:
     kind, text, *_, thread, block = Launch(module, "half_at_barrier", (32,), grid=(2,)).run()
     assert (kind, thread, block) == ("deadlock", (0, 0, 0), (0, 0, 0))
     assert text == "16 threads wait at __syncthreads(), 16 threads have returned"
 
 
-def test_threads_that_have_returned_are_not_missed_without_strictness(module: HostModule) -> None:
+def test_threads_that_have_returned_are_not_missed_without_strictness(module: EmulatedModule) -> None:
     assert Launch(module, "half_at_barrier", (32,), strict=False).run() is None
 
 
-def test_a_deadlock_lists_every_place(module: HostModule) -> None:
+def test_a_deadlock_lists_every_place(module: EmulatedModule) -> None:
     out = ints(1)
     kind, text, *_ = Launch(module, "two_places", (40,), out, strict=False).run()
     # The only lane at __syncwarp() goes on when the lanes 9 to 31 have returned, but the lanes 0 to 7 are in its mask.
@@ -301,7 +301,7 @@ def test_a_deadlock_lists_every_place(module: HostModule) -> None:
     )
 
 
-def test_a_mask_without_the_calling_lane_is_a_failure_of_the_thread(module: HostModule) -> None:
+def test_a_mask_without_the_calling_lane_is_a_failure_of_the_thread(module: EmulatedModule) -> None:
     kind, text, *_, thread, _ = Launch(module, "foreign_mask", (2,)).run()
     assert (kind, thread) == ("mask", (1, 0, 0))
     assert text == "the mask 0x00000001 of a call for a warp lacks the lane of the calling thread"
@@ -316,14 +316,14 @@ def test_a_mask_without_the_calling_lane_is_a_failure_of_the_thread(module: Host
     ],
 )
 def test_a_failed_check_of_a_statement_names_its_line(
-    module: HostModule, name: str, args: tuple[int, ...], kind: str, text: str
+    module: EmulatedModule, name: str, args: tuple[int, ...], kind: str, text: str
 ) -> None:
     line = next(n for n, code in enumerate(SOURCE.split("\n"), 1) if f"void {name}(" in code)
     report = Launch(module, name, (1,), *args, ints(1)).run()
     assert report[:4] == (kind, text, "kernel.cu", line)
 
 
-def test_an_assertion_names_the_expression_the_function_and_the_thread(module: HostModule) -> None:
+def test_an_assertion_names_the_expression_the_function_and_the_thread(module: EmulatedModule) -> None:
     kind, text, file, line, function, thread, block = Launch(module, "asserts", (8, 2), 3, grid=(1, 2)).run()
     assert (kind, file, thread, block) == ("assert", "kernel.cu", (3, 0, 0), (0, 0, 0))
     assert "threadIdx.x != n" in text
@@ -331,7 +331,7 @@ def test_an_assertion_names_the_expression_the_function_and_the_thread(module: H
     assert "asserts" in SOURCE.split("\n")[line - 1]
 
 
-def test_a_failure_ends_the_launch_and_is_told_again(module: HostModule) -> None:
+def test_a_failure_ends_the_launch_and_is_told_again(module: EmulatedModule) -> None:
     launch = Launch(module, "traps", (8,), 3, grid=(5,))
     first = launch.run()
     assert (first[0], first[-2:]) == ("trap", ((3, 0, 0), (0, 0, 0)))
@@ -339,7 +339,7 @@ def test_a_failure_ends_the_launch_and_is_told_again(module: HostModule) -> None
     assert launch.run() == first
 
 
-def test_a_launch_that_has_ended_does_not_start_again(module: HostModule) -> None:
+def test_a_launch_that_has_ended_does_not_start_again(module: EmulatedModule) -> None:
     next_place = ints(1)
     launch = Launch(module, "order", (4,), next_place, ints(8))
     assert launch.run() is None
@@ -351,28 +351,30 @@ def test_a_launch_that_has_ended_does_not_start_again(module: HostModule) -> Non
 
 
 @pytest.mark.parametrize(("place", "size"), [(4, 4), (-1, 4), (1 << 40, 4)])
-def test_an_access_outside_the_ranges_is_reported(module: HostModule, place: int, size: int) -> None:
+def test_an_access_outside_the_ranges_is_reported(module: EmulatedModule, place: int, size: int) -> None:
     memory = ints(4)
     report = Launch(module, "at", (1,), memory, place).run()
     assert report == ("access", memory.ctypes.data + 4 * place, size, True, (0, 0, 0), (0, 0, 0))
 
 
 @pytest.mark.parametrize("address", [0, 4, 2**64 - 4, 2**63 - 4, 2**63, 2**62])
-def test_no_address_passes_the_checks_by_chance(module: HostModule, address: int) -> None:
+def test_no_address_passes_the_checks_by_chance(module: EmulatedModule, address: int) -> None:
     out = ints(1)
     launch = Launch(module, "from", (3,), address, 0, out, grid=(2,))
     assert launch.run() == ("access", address, 4, False, (0, 0, 0), (0, 0, 0))
     assert launch.run()[:2] == ("access", address)  # without allow()
 
 
-def test_an_access_at_the_end_of_the_address_space_is_reported_although_its_page_is_known(module: HostModule) -> None:
+def test_an_access_at_the_end_of_the_address_space_is_reported_although_its_page_is_known(
+    module: EmulatedModule,
+) -> None:
     # Pages share few slots. The kernel reads every page of memory that has more pages than there are slots.
     memory = np.zeros(65 << 10, np.int32)
     report = Launch(module, "pages", (1,), memory, memory.size, 2**64 - 4).run()
     assert report == ("access", 2**64 - 4, 4, False, (0, 0, 0), (0, 0, 0))
 
 
-def test_a_wide_access_must_end_inside_the_range(module: HostModule) -> None:
+def test_a_wide_access_must_end_inside_the_range(module: EmulatedModule) -> None:
     memory, out = np.zeros(2), ints(1)
     address = memory.ctypes.data
     ranges = [(address, address + 12), (out.ctypes.data, out.ctypes.data + 4)]
@@ -381,7 +383,7 @@ def test_a_wide_access_must_end_inside_the_range(module: HostModule) -> None:
     assert report[:4] == ("access", address + 8, 8, False)
 
 
-def test_an_allowed_access_goes_on(module: HostModule) -> None:
+def test_an_allowed_access_goes_on(module: EmulatedModule) -> None:
     memory = ints(4)
     launch = Launch(module, "at", (1,), memory, 2, ranges=[])
     begin = memory.ctypes.data
@@ -391,19 +393,19 @@ def test_an_allowed_access_goes_on(module: HostModule) -> None:
     assert list(memory) == [0, 0, 5, 0]
 
 
-def test_a_range_inside_another_range_hides_nothing(module: HostModule) -> None:
+def test_a_range_inside_another_range_hides_nothing(module: EmulatedModule) -> None:
     memory = ints(100)
     begin = memory.ctypes.data
     for ranges in ([(begin, begin + 400), (begin + 40, begin + 80)], [(begin + 40, begin + 80), (begin, begin + 400)]):
         assert Launch(module, "at", (1,), memory, 50, ranges=ranges).run() is None
 
 
-def test_dynamic_shared_memory_ends_at_the_size_of_the_launch(module: HostModule) -> None:
+def test_dynamic_shared_memory_ends_at_the_size_of_the_launch(module: EmulatedModule) -> None:
     report = Launch(module, "reversed", (64,), ints(64), shared=4 * 63).run()
     assert (report[0], report[3], report[4]) == ("access", True, (63, 0, 0))
 
 
-def test_a_dropped_launch_leaves_the_module_to_others(module: HostModule) -> None:
+def test_a_dropped_launch_leaves_the_module_to_others(module: EmulatedModule) -> None:
     memory = ints(4)
     for _ in range(3):
         launch = Launch(module, "at", (64,), memory, 2, ranges=[], grid=(2,))
@@ -413,16 +415,16 @@ def test_a_dropped_launch_leaves_the_module_to_others(module: HostModule) -> Non
     assert memory[2] == 5
 
 
-def test_a_kernel_of_the_same_module_does_not_start_while_an_access_is_asked_for(module: HostModule) -> None:
+def test_a_kernel_of_the_same_module_does_not_start_while_an_access_is_asked_for(module: EmulatedModule) -> None:
     memory = ints(4)
     asking = Launch(module, "at", (1,), memory, 2, ranges=[])
     assert asking.run()[0] == "access"
     with pytest.raises(RuntimeError, match="this thread runs another kernel of the same module"):
         Launch(module, "traps", (1,), 9).run()
-    assert Launch(HostModule(library()), "traps", (1,), 9).run() is None  # another load of the library
+    assert Launch(EmulatedModule(library()), "traps", (1,), 9).run() is None  # another load of the library
 
 
-def test_another_thread_waits_for_the_module(module: HostModule) -> None:
+def test_another_thread_waits_for_the_module(module: EmulatedModule) -> None:
     memory, other = ints(4), ints(4)
     asking = Launch(module, "at", (1,), memory, 2, ranges=[])
     assert asking.run()[0] == "access"
@@ -437,7 +439,7 @@ def test_another_thread_waits_for_the_module(module: HostModule) -> None:
     assert other[1] == 5
 
 
-def test_a_launch_that_another_thread_drops_frees_the_module(module: HostModule) -> None:
+def test_a_launch_that_another_thread_drops_frees_the_module(module: EmulatedModule) -> None:
     launches = [Launch(module, "at", (1,), ints(4), 2, ranges=[])]
     assert launches[0].run()[0] == "access"
     thread = threading.Thread(target=launches.clear)
@@ -446,7 +448,7 @@ def test_a_launch_that_another_thread_drops_frees_the_module(module: HostModule)
     assert Launch(module, "traps", (1,), 9).run() is None
 
 
-def test_threads_of_python_launch_the_kernels_of_one_module(module: HostModule) -> None:
+def test_threads_of_python_launch_the_kernels_of_one_module(module: EmulatedModule) -> None:
     outs = [ints(256) for _ in range(8)]
 
     def work(out: np.ndarray) -> None:
@@ -463,7 +465,7 @@ def test_threads_of_python_launch_the_kernels_of_one_module(module: HostModule) 
 
 
 @contextlib.contextmanager
-def endless_launch(module: HostModule) -> Iterator[Launch]:
+def endless_launch(module: EmulatedModule) -> Iterator[Launch]:
     """Give a launch that another thread runs until the end of the scope."""
     flag = ints(2)
     launch = Launch(module, "for_ever", (1,), flag)
@@ -478,7 +480,7 @@ def endless_launch(module: HostModule) -> Iterator[Launch]:
         thread.join()
 
 
-def test_only_one_thread_runs_a_launch(module: HostModule) -> None:
+def test_only_one_thread_runs_a_launch(module: EmulatedModule) -> None:
     with endless_launch(module) as launch:
         with pytest.raises(RuntimeError, match="another thread runs this launch"):
             launch.run()
@@ -487,7 +489,7 @@ def test_only_one_thread_runs_a_launch(module: HostModule) -> None:
     assert launch.run() is None
 
 
-def test_launches_leave_no_memory(module: HostModule) -> None:
+def test_launches_leave_no_memory(module: EmulatedModule) -> None:
     memory = ints(4)
 
     def work(count: int) -> None:
@@ -507,14 +509,14 @@ def test_launches_leave_no_memory(module: HostModule) -> None:
 # Threads that wait for each other, and interruptions
 
 
-def test_a_spin_lock_is_taken_by_every_thread(module: HostModule) -> None:
+def test_a_spin_lock_is_taken_by_every_thread(module: EmulatedModule) -> None:
     count = ints(1)
     assert Launch(module, "locked", (128,), ints(1), count, grid=(3,)).run() is None
     assert count[0] == 3 * 128
 
 
 @pytest.mark.parametrize("threads", [1, 40])
-def test_a_lock_that_nobody_frees_is_reported_after_the_patience(module: HostModule, threads: int) -> None:
+def test_a_lock_that_nobody_frees_is_reported_after_the_patience(module: EmulatedModule, threads: int) -> None:
     kind, text, *_ = Launch(module, "held", (threads,), ints(1) + 1, patience=0.05).run()
     assert kind == "timeout"
     assert text == (
@@ -522,7 +524,7 @@ def test_a_lock_that_nobody_frees_is_reported_after_the_patience(module: HostMod
     )
 
 
-def test_a_thread_that_reads_in_a_loop_lets_the_others_go_on(module: HostModule) -> None:
+def test_a_thread_that_reads_in_a_loop_lets_the_others_go_on(module: EmulatedModule) -> None:
     flag = ints(2)
     assert Launch(module, "plain_wait", (32,), flag).run() is None
     assert list(flag) == [1, 5]
@@ -553,7 +555,7 @@ def alarm() -> Iterator[None]:
     ],
 )
 @pytest.mark.usefixtures("alarm")
-def test_a_signal_interrupts_a_kernel(module: HostModule, name: str, threads: int, grid: tuple[int, ...]) -> None:
+def test_a_signal_interrupts_a_kernel(module: EmulatedModule, name: str, threads: int, grid: tuple[int, ...]) -> None:
     args = () if name == "barriers_for_ever" else (ints(2) + 1,)
     with pytest.raises(KeyboardInterrupt):
         Launch(module, name, (threads,), *args, grid=grid).run()
@@ -561,14 +563,14 @@ def test_a_signal_interrupts_a_kernel(module: HostModule, name: str, threads: in
 
 
 @pytest.mark.usefixtures("alarm")
-def test_a_signal_interrupts_the_wait_for_a_module(module: HostModule) -> None:
+def test_a_signal_interrupts_the_wait_for_a_module(module: EmulatedModule) -> None:
     waiting = Launch(module, "traps", (1,), 9)
     with endless_launch(module), pytest.raises(KeyboardInterrupt):
         waiting.run()
     assert waiting.run() is None
 
 
-def test_interruptions_change_neither_the_order_of_threads_nor_atomic_sums(module: HostModule) -> None:
+def test_interruptions_change_neither_the_order_of_threads_nor_atomic_sums(module: EmulatedModule) -> None:
     # The kernel takes several times the 50 ms between two interruptions. A thread takes a few milliseconds, because a
     # thread that is interrupted twice lets other threads run.
     count, threads = 90_000, 1024
@@ -580,7 +582,7 @@ def test_interruptions_change_neither_the_order_of_threads_nor_atomic_sums(modul
 # Limits
 
 
-def test_a_thread_has_as_much_local_memory_as_on_a_gpu(module: HostModule) -> None:
+def test_a_thread_has_as_much_local_memory_as_on_a_gpu(module: EmulatedModule) -> None:
     out = ints(2)
     assert Launch(module, "local", (2,), out).run() is None
     assert out[0] == 800
@@ -603,24 +605,24 @@ def test_a_function_with_more_local_memory_than_a_thread_has_does_not_compile() 
     ],
 )
 def test_a_launch_that_no_gpu_could_run_is_refused(
-    module: HostModule, block: tuple[int, ...], grid: tuple[int, ...], shared: int, message: str
+    module: EmulatedModule, block: tuple[int, ...], grid: tuple[int, ...], shared: int, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Launch(module, "traps", block, 9, grid=grid, shared=shared)
 
 
-def test_arguments_of_another_size_are_refused(module: HostModule) -> None:
+def test_arguments_of_another_size_are_refused(module: EmulatedModule) -> None:
     function = module.function("traps")
     assert function is not None
     with pytest.raises(ValueError, match="another size than the parameters"):
-        HostLaunch(function, (1, 1, 1), (1, 1, 1), b"", 0, [])
+        EmulatedLaunch(function, (1, 1, 1), (1, 1, 1), b"", 0, [])
 
 
 # Modules
 
 
-def test_every_load_has_variables_of_its_own(module: HostModule) -> None:
-    first, second = module.symbol("variable"), HostModule(library()).symbol("variable")
+def test_every_load_has_variables_of_its_own(module: EmulatedModule) -> None:
+    first, second = module.symbol("variable"), EmulatedModule(library()).symbol("variable")
     assert first is not None
     assert second is not None
     assert first[1] == second[1] == 20
@@ -628,18 +630,18 @@ def test_every_load_has_variables_of_its_own(module: HostModule) -> None:
 
 
 @pytest.mark.parametrize("name", ["axpy", "environ", "nothing"])
-def test_only_variables_of_the_source_are_found(module: HostModule, name: str) -> None:
+def test_only_variables_of_the_source_are_found(module: EmulatedModule, name: str) -> None:
     assert module.symbol(name) is None
 
 
 def test_bytes_that_are_no_library_are_refused() -> None:
     with pytest.raises(RuntimeError, match="invalid ELF header|file too short"):
-        HostModule(b"wrong")
+        EmulatedModule(b"wrong")
 
 
 def test_loads_keep_no_descriptor_and_are_different_libraries() -> None:
     content = library()
     descriptors = len([*Path("/proc/self/fd").iterdir()])
-    loaded = [HostModule(content) for _ in range(20)]
+    loaded = [EmulatedModule(content) for _ in range(20)]
     assert len([*Path("/proc/self/fd").iterdir()]) == descriptors
     assert len({module.symbol("variable") for module in loaded}) == 20

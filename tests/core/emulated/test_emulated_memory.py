@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.examples import examples
-from tcuda._core import HostMemory
+from tcuda._core import EmulatedMemory
 
 ALIGNMENT = 512
 
 
 def test_blocks_are_aligned_writable_and_counted_in_whole_units() -> None:
-    memory = HostMemory(1 << 20)
+    memory = EmulatedMemory(1 << 20)
     first, second = memory.allocate(1), memory.allocate(ALIGNMENT + 1)
     assert first % ALIGNMENT == second % ALIGNMENT == 0
     ctypes.memset(second, 7, ALIGNMENT + 1)
@@ -27,7 +27,7 @@ def test_blocks_are_aligned_writable_and_counted_in_whole_units() -> None:
 
 
 def test_a_block_is_found_by_every_address_in_it() -> None:
-    memory = HostMemory(1 << 20)
+    memory = EmulatedMemory(1 << 20)
     address = memory.allocate(1000)
     assert memory.block_at(address) == memory.block_at(address + 999) == (address, 1000)
     assert memory.block_at(address + 1000) is None
@@ -35,7 +35,7 @@ def test_a_block_is_found_by_every_address_in_it() -> None:
 
 
 def test_the_limit_is_exact() -> None:
-    memory = HostMemory(4 * ALIGNMENT)
+    memory = EmulatedMemory(4 * ALIGNMENT)
     blocks = [memory.allocate(ALIGNMENT) for _ in range(4)]
     assert all(blocks)
     assert memory.allocate(1) == 0
@@ -45,19 +45,19 @@ def test_the_limit_is_exact() -> None:
 
 @pytest.mark.parametrize("size", [(1 << 20) + 1, sys.maxsize, 2**64 - 1, 2**64 - ALIGNMENT])
 def test_sizes_beyond_the_limit_are_refused_without_wrapping_around(size: int) -> None:
-    memory = HostMemory(1 << 20)
+    memory = EmulatedMemory(1 << 20)
     assert memory.allocate(size) == 0
     assert memory.used == memory.live == 0
 
 
 def test_a_size_of_zero_takes_nothing() -> None:
-    memory = HostMemory(1 << 20)
+    memory = EmulatedMemory(1 << 20)
     assert memory.allocate(0) == 0
     assert memory.live == 0
 
 
 def test_only_the_start_of_a_live_block_can_be_released_and_only_once() -> None:
-    memory = HostMemory(1 << 20)
+    memory = EmulatedMemory(1 << 20)
     address = memory.allocate(4096)
     assert not memory.release(address + ALIGNMENT)
     assert not memory.release(0)
@@ -70,7 +70,7 @@ def test_only_the_start_of_a_live_block_can_be_released_and_only_once() -> None:
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 5000)), max_size=60))
 def test_live_blocks_never_overlap_and_every_byte_is_accounted_for(steps: list[tuple[bool, int]]) -> None:
-    memory = HostMemory(64 * 1024)
+    memory = EmulatedMemory(64 * 1024)
     live: dict[int, int] = {}
     for allocate, number in steps:
         if allocate:
@@ -90,7 +90,7 @@ def test_live_blocks_never_overlap_and_every_byte_is_accounted_for(steps: list[t
 
 @pytest.mark.parametrize("size", [1, 512, 513, 1 << 20, 32 << 20])
 def test_addresses_of_no_block_lie_between_two_blocks(size: int) -> None:
-    memory = HostMemory(1 << 30)
+    memory = EmulatedMemory(1 << 30)
     blocks = [memory.allocate(size) for _ in range(3)]
     memory.release(blocks[1])
     blocks[1] = memory.allocate(size)
@@ -103,7 +103,7 @@ def test_addresses_of_no_block_lie_between_two_blocks(size: int) -> None:
 
 
 def test_threads_share_it_without_losing_a_block() -> None:
-    memory = HostMemory(1 << 30)
+    memory = EmulatedMemory(1 << 30)
     together = threading.Barrier(4)
 
     def churn() -> None:
@@ -125,7 +125,7 @@ class TestKeptMemory:
     """Freed memory that stays accessible for work that still has to be done."""
 
     def test_a_freed_block_keeps_its_contents_and_its_addresses(self) -> None:
-        memory = HostMemory(128 << 20)
+        memory = EmulatedMemory(128 << 20)
         memory.keep_freed()
         address = memory.allocate(64 << 20)
         ctypes.memset(address, 7, 64 << 20)
@@ -144,7 +144,7 @@ class TestKeptMemory:
         assert memory.live == 0
 
     def test_kept_memory_gives_its_pages_back(self) -> None:
-        memory = HostMemory(256 << 20)
+        memory = EmulatedMemory(256 << 20)
         if memory.descriptor() < 0:
             pytest.skip("needs memory that processes share")
         memory.keep_freed()
@@ -157,6 +157,6 @@ class TestKeptMemory:
         assert os.fstat(memory.descriptor()).st_blocks * 512 <= pages - (127 << 20)
 
     def test_memory_is_given_back_at_once_without_the_choice(self) -> None:
-        memory = HostMemory(1 << 20)
+        memory = EmulatedMemory(1 << 20)
         memory.release(memory.allocate(1000))
         assert memory.kept == 0

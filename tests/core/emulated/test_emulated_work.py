@@ -33,7 +33,7 @@ class Machine:
         self.default, self.other, self.apart = Stream(), Stream(), Stream(blocking=False)
         self.activity: list[tuple[int, int]] = []
         devices = [(self.default, [self.other], self.activity.append)]
-        self.times = _core.HostTimes(self.clock, Stream, devices, 10)
+        self.times = _core.EmulatedTimes(self.clock, Stream, devices, 10)
 
 
 class Thread(threading.local):
@@ -112,19 +112,19 @@ class TestHostWork:
         return Streams(default)
 
     @pytest.fixture
-    def work(self, machine: Machine, obstacles: list[object], default: Current, streams: Streams) -> _core.HostWork:
+    def work(self, machine: Machine, obstacles: list[object], default: Current, streams: Streams) -> _core.EmulatedWork:
         lock = threading.RLock()
-        work = _core.HostWork()
+        work = _core.EmulatedWork()
         created = {7: machine.apart}
         lists = [], obstacles
         work.use(machine.times, lock.acquire, lock.release, Thread(), streams, default, created, lists, 1000, 2, 4, 8)
         return work
 
     def test_no_work_begins_without_a_runtime(self) -> None:
-        assert _core.HostWork().begin() is None
+        assert _core.EmulatedWork().begin() is None
 
     def test_work_takes_the_longer_one_of_the_times_for_bytes_and_operations(
-        self, work: _core.HostWork, machine: Machine
+        self, work: _core.EmulatedWork, machine: Machine
     ) -> None:
         begun = work.begin()
         assert begun == (machine.default, 0)
@@ -133,19 +133,21 @@ class TestHostWork:
         work.end(machine.apart, 200, 4000)
         assert machine.apart.ready == 1110 + 1000 + 1000
 
-    def test_work_takes_longer_on_a_share_of_the_multiprocessors(self, work: _core.HostWork, machine: Machine) -> None:
+    def test_work_takes_longer_on_a_share_of_the_multiprocessors(
+        self, work: _core.EmulatedWork, machine: Machine
+    ) -> None:
         machine.apart.multiprocessors = 2
         work.end(machine.apart, 200)
         assert machine.apart.ready == 10 + 1000 + 100 * 4
 
-    def test_no_work_begins_while_there_is_an_obstacle(self, work: _core.HostWork, obstacles: list[object]) -> None:
+    def test_no_work_begins_while_there_is_an_obstacle(self, work: _core.EmulatedWork, obstacles: list[object]) -> None:
         obstacles.append("a capture")
         assert work.begin() is None
         obstacles.clear()
         assert work.begin() is not None
 
     def test_work_begins_on_the_current_stream_of_each_thread(
-        self, work: _core.HostWork, machine: Machine, streams: Streams
+        self, work: _core.EmulatedWork, machine: Machine, streams: Streams
     ) -> None:
         streams.streams = (Current(7),), None
         found: list[object] = []
@@ -156,12 +158,12 @@ class TestHostWork:
             found.append(work.begin())
         assert found == [(machine.default, 0), (machine.apart, 0)] * 2
 
-    def test_no_work_begins_on_a_stream_that_does_not_exist(self, work: _core.HostWork, streams: Streams) -> None:
+    def test_no_work_begins_on_a_stream_that_does_not_exist(self, work: _core.EmulatedWork, streams: Streams) -> None:
         streams.streams = (Current(8),), None
         assert work.begin() is None
 
     def test_another_runtime_takes_the_place_of_the_first(
-        self, work: _core.HostWork, machine: Machine, default: Current
+        self, work: _core.EmulatedWork, machine: Machine, default: Current
     ) -> None:
         assert work.begin() == (machine.default, 0)
         other, lock = Machine(), threading.RLock()

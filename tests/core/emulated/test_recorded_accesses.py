@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcuda._core import HostLaunch, HostModule, regions_of_items
+from tcuda._core import EmulatedLaunch, EmulatedModule, regions_of_items
 from tcuda.emulation.rtc import compiler
 from tcuda.emulation.rtc.build import build
 
@@ -53,8 +53,8 @@ _PAGE = 1 << 14
 
 
 @functools.cache
-def module(recorded: bool) -> HostModule:
-    return HostModule(build(SOURCE, recorded=recorded)[0])
+def module(recorded: bool) -> EmulatedModule:
+    return EmulatedModule(build(SOURCE, recorded=recorded)[0])
 
 
 def launched(name: str, *args: Any, threads: int = 1, complete: bool = True, most: int = 1000) -> list[Any]:
@@ -66,7 +66,7 @@ def launched(name: str, *args: Any, threads: int = 1, complete: bool = True, mos
     )
     arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
     ranges = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays]
-    launch = HostLaunch(
+    launch = EmulatedLaunch(
         function, (1, 1, 1), (threads, 1, 1), packed, 0, ranges, recorded=True, finds_changes=not complete
     )
     assert launch.run() is None
@@ -129,7 +129,7 @@ def test_memory_that_is_allowed_later_is_noted() -> None:
     function = module(True).function("twice")
     assert function is not None
     packed = struct.pack("Q", x.ctypes.data)
-    launch = HostLaunch(function, (1, 1, 1), (8, 1, 1), packed, 0, [], recorded=True)
+    launch = EmulatedLaunch(function, (1, 1, 1), (8, 1, 1), packed, 0, [], recorded=True)
     report = launch.run()
     assert report[:4] == ("access", x.ctypes.data, 4, False)
     begin, end = x.ctypes.data, x.ctypes.data + x.nbytes
@@ -160,7 +160,7 @@ def test_a_launch_that_notes_nothing_has_no_accesses() -> None:
         function = module(complete).function("twice")
         assert function is not None
         begin, end = x.ctypes.data, x.ctypes.data + x.nbytes
-        launch = HostLaunch(function, (1, 1, 1), (8, 1, 1), struct.pack("Q", begin), 0, [(begin, end)])
+        launch = EmulatedLaunch(function, (1, 1, 1), (8, 1, 1), struct.pack("Q", begin), 0, [(begin, end)])
         assert launch.run() is None
         assert launch.accesses([begin, end], 10) == []
     assert launched("twice", x, threads=8) == [(begin, 1, (32,), (1,), 3, True)]

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tcuda._core import HostLaunch, HostModule
+from tcuda._core import EmulatedLaunch, EmulatedModule
 from tcuda.emulation.rtc.build import build
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
@@ -28,13 +28,13 @@ extern "C" __global__ void write_all(volatile int* count) {
 
 def launch(name: str, blocks: int, threads: int, patience: float) -> tuple[object, ...] | None:
     """Launch the kernel ``name`` on one number."""
-    function = HostModule(build(SOURCE)[0]).function(name)
+    function = EmulatedModule(build(SOURCE)[0]).function(name)
     assert function is not None
     count = np.zeros(1, np.int32)
     address = count.ctypes.data
     packed = address.to_bytes(8, "little")
     ranges = [(address, address + count.nbytes)]
-    return HostLaunch(function, (blocks, 1, 1), (threads, 1, 1), packed, 0, ranges, patience=patience).run()
+    return EmulatedLaunch(function, (blocks, 1, 1), (threads, 1, 1), packed, 0, ranges, patience=patience).run()
 
 
 @pytest.mark.parametrize("threads", [1, 40])

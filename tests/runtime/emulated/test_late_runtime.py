@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tcuda._errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.late_runtime import LateRuntime
 from tcuda._runtime.emulated.schedule import MOST_PENDING
 from tcuda._runtime.protocol import (
@@ -25,7 +26,6 @@ from tcuda._runtime.protocol import (
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
 )
-from tcuda._status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from tcuda import _nvml, _runtime
+from tcuda import _runtime
+from tcuda._device import _nvml
 from tcuda._runtime.emulated import EmulatedRuntime
 from tcuda._runtime.emulated.nvml import _covered
 

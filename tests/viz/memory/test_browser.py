@@ -24,8 +24,8 @@ from support.snapshots import (
     snapshot,
     two_devices,
 )
-from tcuda._memory_viz import compare, devices, page, render
-from tcuda._memory_viz.page import BANDS
+from tcuda._viz.memory import compare, devices, page, render
+from tcuda._viz.memory.page import BANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

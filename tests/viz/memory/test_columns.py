@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 
-from tcuda._memory_viz.columns import column
+from tcuda._viz.memory.columns import column
 
 
 def test_a_column_has_the_bytes_of_all_numbers_by_their_place() -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.browser import needs_browser, show_page
 from support.sizes import MIB
 from support.snapshots import BASE, LOAD, alloc, block, event, free, segment, snapshot, two_devices, write
-from tcuda._memory_viz import HOST, busiest, devices, page, read_snapshot
+from tcuda._viz.memory import HOST, busiest, devices, page, read_snapshot
 from tcuda.cli import main
 
 if TYPE_CHECKING:

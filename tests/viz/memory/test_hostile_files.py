@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.examples import examples
-from tcuda._memory_viz import pickles, read_snapshot
+from tcuda._viz.memory import pickles, read_snapshot
 from tcuda.cli import main
 
 if TYPE_CHECKING:

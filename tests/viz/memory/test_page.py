@@ -19,8 +19,8 @@ from support.snapshots import (
     snapshot,
     two_devices,
 )
-from tcuda._memory_viz import page
-from tcuda._memory_viz.page import BANDS
+from tcuda._viz.memory import page
+from tcuda._viz.memory.page import BANDS
 
 
 def embedded(text: str) -> Any:

@@ -17,8 +17,8 @@ from support.snapshots import (
     two_devices,
     write,
 )
-from tcuda._memory_viz import devices, read_snapshot
-from tcuda._pages.stacks import Frame
+from tcuda._viz.memory import devices, read_snapshot
+from tcuda._viz.pages.stacks import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from support.snapshots import (
     segment,
     snapshot,
 )
-from tcuda._memory_viz import devices
-from tcuda._memory_viz.segments import ALLOCATED, AWAITING_FREE, FREE
+from tcuda._viz.memory import devices
+from tcuda._viz.memory.segments import ALLOCATED, AWAITING_FREE, FREE
 
 
 def test_segments_are_grouped_by_pool_and_stream() -> None:

@@ -14,11 +14,11 @@ from support.snapshots import (
     free,
     snapshot,
 )
-from tcuda import _memory_viz
-from tcuda._memory_viz import devices
-from tcuda._pages.stacks import NO_STACK, Stacks
+from tcuda._viz import memory
+from tcuda._viz.memory import devices
+from tcuda._viz.pages.stacks import NO_STACK, Stacks
 
-PACKAGE = Path(_memory_viz.__file__).parents[1]
+PACKAGE = Path(memory.__file__).parents[1]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.snapshots import block, event, segment
-from tcuda._memory_viz.spans import spans
+from tcuda._viz.memory.spans import spans
 
 
 def rows(trace: list[dict[str, Any]], *segments: dict[str, Any]) -> list[tuple[int, int, int, int | None]]:

@@ -10,7 +10,7 @@ import pytest
 from support.browser import Document, needs_browser, show_page
 from support.race_reports import FILE, MAIN, OTHER, SIDE, access, nasty, race, report, several, step
 from support.snapshots import NASTY
-from tcuda._race_viz import render
+from tcuda._viz.races import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable

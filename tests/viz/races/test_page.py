@@ -14,8 +14,8 @@ import pytest
 
 from support.race_reports import FILE, MAIN, SIDE, access, allocation, nasty, race, report, several, step
 from support.snapshots import NASTY, frame
-from tcuda._race_viz import render, site
-from tcuda._race_viz.page import RACES, SYNCS
+from tcuda._viz.races import render, site
+from tcuda._viz.races.page import RACES, SYNCS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 #include "threads/unwinding.hpp"
 
 namespace tcuda {

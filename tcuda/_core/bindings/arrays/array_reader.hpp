@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "bindings/attribute.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/python/attribute.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace tcuda {
 

@@ -3,9 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
-#include "bindings/array_addresses.hpp"
-#include "bindings/array_maker.hpp"
-#include "bindings/attribute.hpp"
+#include "bindings/arrays/array_addresses.hpp"
+#include "bindings/arrays/array_maker.hpp"
+#include "bindings/python/attribute.hpp"
 
 namespace tcuda {
 

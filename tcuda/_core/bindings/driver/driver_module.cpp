@@ -1,4 +1,4 @@
-#include "bindings/driver_module.hpp"
+#include "bindings/driver/driver_module.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -7,26 +7,26 @@
 
 #include <cstring>
 
-#include "bindings/python_cuda_driver.hpp"
-#include "bindings/python_streams.hpp"
+#include "bindings/driver/python_cuda_driver.hpp"
+#include "bindings/emulated/python_streams.hpp"
 #include "driver/cuda_calls.hpp"
 #include "driver/faulty_driver.hpp"
 #include "driver/green_contexts.hpp"
-#include "driver/host_memory.hpp"
+#include "emulated/memory/emulated_memory.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
 
-std::optional<std::pair<std::uintptr_t, std::size_t>> block_at(const HostMemory &memory, std::uintptr_t address) {
+std::optional<std::pair<std::uintptr_t, std::size_t>> block_at(const EmulatedMemory &memory, std::uintptr_t address) {
     const auto block = memory.block_at(address);
     if (!block)
         return std::nullopt;
     return std::pair(block->address, block->size);
 }
 
-std::optional<std::pair<std::size_t, std::size_t>> place_of(const HostMemory &memory, std::uintptr_t address) {
+std::optional<std::pair<std::size_t, std::size_t>> place_of(const EmulatedMemory &memory, std::uintptr_t address) {
     const auto place = memory.place_of(address);
     if (!place)
         return std::nullopt;
@@ -91,35 +91,35 @@ nb::tuple create_green_stream(GreenContexts &contexts, libcuda::GreenContext con
 } // namespace
 
 void bind_driver(nb::module_ &module) {
-    nb::class_<HostMemory>(module, "HostMemory")
+    nb::class_<EmulatedMemory>(module, "EmulatedMemory")
         .def(nb::init<std::size_t>(), nb::arg("limit"))
-        .def("allocate", &HostMemory::allocate, nb::arg("size"), nb::arg("exportable") = true,
+        .def("allocate", &EmulatedMemory::allocate, nb::arg("size"), nb::arg("exportable") = true,
              nb::call_guard<nb::gil_scoped_release>())
-        .def("release", &HostMemory::release, nb::arg("address"), nb::call_guard<nb::gil_scoped_release>())
+        .def("release", &EmulatedMemory::release, nb::arg("address"), nb::call_guard<nb::gil_scoped_release>())
         .def("block_at", block_at, nb::arg("address"))
-        .def("is_unmapped", &HostMemory::is_unmapped, nb::arg("address"))
-        .def("descriptor", &HostMemory::descriptor)
+        .def("is_unmapped", &EmulatedMemory::is_unmapped, nb::arg("address"))
+        .def("descriptor", &EmulatedMemory::descriptor)
         .def("place_of", place_of, nb::arg("address"))
         .def("import_block",
-             [](HostMemory &memory, int descriptor, std::size_t offset, std::size_t size) {
+             [](EmulatedMemory &memory, int descriptor, std::size_t offset, std::size_t size) {
                  return memory.import_block(descriptor, {offset, size});
              },
              nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"))
-        .def("close_import", &HostMemory::close_import, nb::arg("address"))
-        .def("keep_freed", &HostMemory::keep_freed)
-        .def("give_back", &HostMemory::give_back, nb::call_guard<nb::gil_scoped_release>())
-        .def_prop_ro("kept", &HostMemory::kept)
-        .def_prop_ro("limit", &HostMemory::limit)
-        .def_prop_ro("used", &HostMemory::used)
-        .def_prop_ro("live", &HostMemory::live);
+        .def("close_import", &EmulatedMemory::close_import, nb::arg("address"))
+        .def("keep_freed", &EmulatedMemory::keep_freed)
+        .def("give_back", &EmulatedMemory::give_back, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("kept", &EmulatedMemory::kept)
+        .def_prop_ro("limit", &EmulatedMemory::limit)
+        .def_prop_ro("used", &EmulatedMemory::used)
+        .def_prop_ro("live", &EmulatedMemory::live);
 
     module.def("copy_rows", copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
                nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"), nb::call_guard<nb::gil_scoped_release>());
 
     nb::class_<Driver>(module, "Driver");
     nb::class_<PythonCudaDriver, Driver>(module, "CudaDriver").def(nb::init<>());
-    nb::class_<PythonStreams, Driver>(module, "HostDriver")
-        .def(nb::init<std::vector<HostMemory *>, nb::object>(), nb::arg("memories"), nb::arg("streams"),
+    nb::class_<PythonStreams, Driver>(module, "EmulatedDriver")
+        .def(nb::init<std::vector<EmulatedMemory *>, nb::object>(), nb::arg("memories"), nb::arg("streams"),
              nb::keep_alive<1, 2>());
     nb::class_<FaultyDriver, Driver>(module, "FaultyDriver")
         .def(nb::init<Driver &>(), nb::arg("driver"), nb::keep_alive<1, 2>())

@@ -1,7 +1,7 @@
-#include "bindings/event_finalizer.hpp"
+#include "bindings/driver/event_finalizer.hpp"
 
-#include "bindings/python_type.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/python/python_type.hpp"
+#include "bindings/python/raised.hpp"
 
 namespace tcuda {
 namespace {

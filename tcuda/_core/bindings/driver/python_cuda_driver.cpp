@@ -1,8 +1,8 @@
-#include "bindings/python_cuda_driver.hpp"
+#include "bindings/driver/python_cuda_driver.hpp"
 
 #include <nanobind/nanobind.h>
 
-#include "bindings/python_lock.hpp"
+#include "bindings/threads/python_lock.hpp"
 
 namespace tcuda {
 namespace {

@@ -1,10 +1,10 @@
-#include "bindings/host_arrays.hpp"
+#include "bindings/emulated/emulated_arrays.hpp"
 
 #include <cstddef>
 
-#include "bindings/owned.hpp"
-#include "bindings/owned_memory.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/memory/owned_memory.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace nb = nanobind;
 
@@ -49,11 +49,11 @@ nb::object object_or_none(PyObject *made) {
 
 } // namespace
 
-HostArrays::HostArrays(nb::object base_class, nb::object memory, nb::object array, nb::object functions)
+EmulatedArrays::EmulatedArrays(nb::object base_class, nb::object memory, nb::object array, nb::object functions)
     : host(base_class.attr("_host")), block(base_class.attr("_block")), base(base_class.attr("_base")),
       memory_(std::move(memory)), numpy_(functions, std::move(array)), type_(nb::none()) {}
 
-bool HostArrays::make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device,
+bool EmulatedArrays::make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device,
                       Stream stream) const {
     Extent extent;
     if (!extent.read(shape, dtype))
@@ -70,7 +70,7 @@ bool HostArrays::make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger
     return static_cast<bool>(made->array);
 }
 
-PyObject *HostArrays::slice(PyObject *array, PyObject *slice) const {
+PyObject *EmulatedArrays::slice(PyObject *array, PyObject *slice) const {
     for (PyObject *const name : {start_name, stop_name, step_name}) {
         const Owned end(PyObject_GetAttr(slice, name));
         if (!end)
@@ -86,49 +86,49 @@ PyObject *HostArrays::slice(PyObject *array, PyObject *slice) const {
     return selected ? part(array, selected.get()) : nullptr;
 }
 
-PyObject *HostArrays::part(PyObject *of, PyObject *host) const {
+PyObject *EmulatedArrays::part(PyObject *of, PyObject *host) const {
     const Owned memory(block.of(of)), root(base.of(of));
     if (!memory || !root)
         return nullptr;
     return array(host, memory.get(), root.get() == Py_None ? of : root.get());
 }
 
-PyObject *HostArrays::array(PyObject *host_array, PyObject *memory, PyObject *root) const {
+PyObject *EmulatedArrays::array(PyObject *host_array, PyObject *memory, PyObject *root) const {
     Owned made(PyType_GenericAlloc(reinterpret_cast<PyTypeObject *>(type_.ptr()), 0));
     if (!made || !host.set(made.get(), host_array) || !block.set(made.get(), memory) || !base.set(made.get(), root))
         return nullptr;
     return made.release();
 }
 
-void bind_host_arrays(nb::module_ &module) {
+void bind_emulated_arrays(nb::module_ &module) {
     itemsize_name = PyUnicode_InternFromString("itemsize");
     start_name = PyUnicode_InternFromString("start");
     stop_name = PyUnicode_InternFromString("stop");
     step_name = PyUnicode_InternFromString("step");
     if (itemsize_name == nullptr || start_name == nullptr || stop_name == nullptr || step_name == nullptr)
         nb::raise_python_error();
-    nb::class_<HostArrays>(module, "HostArrays")
+    nb::class_<EmulatedArrays>(module, "EmulatedArrays")
         .def(nb::init<nb::object, nb::object, nb::object, nb::object>(), nb::arg("base"), nb::arg("memory"),
              nb::arg("array"), nb::arg("functions"))
-        .def("use", &HostArrays::use, nb::arg("type"))
+        .def("use", &EmulatedArrays::use, nb::arg("type"))
         .def(
             "make",
-            [](const HostArrays &self, nb::tuple shape, nb::handle dtype, PythonLedger &ledger, int device,
+            [](const EmulatedArrays &self, nb::tuple shape, nb::handle dtype, PythonLedger &ledger, int device,
                Stream stream) {
-                HostArrays::Made made;
+                EmulatedArrays::Made made;
                 self.make(&made, shape.ptr(), dtype.ptr(), ledger, device, stream);
                 return object_or_none(made.array.release());
             },
             nb::arg("shape"), nb::arg("dtype"), nb::arg("ledger"), nb::arg("device"), nb::arg("stream"))
         .def(
             "part",
-            [](const HostArrays &self, nb::handle of, nb::handle host) {
+            [](const EmulatedArrays &self, nb::handle of, nb::handle host) {
                 return object_or_none(self.part(of.ptr(), host.ptr()));
             },
             nb::arg("of"), nb::arg("host"))
         .def(
             "slice",
-            [](const HostArrays &self, nb::handle array, nb::slice slice) {
+            [](const EmulatedArrays &self, nb::handle array, nb::slice slice) {
                 return object_or_none(self.slice(array.ptr(), slice.ptr()));
             },
             nb::arg("array"), nb::arg("slice"));

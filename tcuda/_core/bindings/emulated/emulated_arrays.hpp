@@ -3,21 +3,21 @@
 
 #include <nanobind/nanobind.h>
 
-#include "bindings/attribute.hpp"
-#include "bindings/numpy_functions.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_ledger.hpp"
+#include "bindings/arrays/numpy_functions.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/attribute.hpp"
+#include "bindings/python/owned.hpp"
 
 namespace tcuda {
 
 // Reads and makes arrays. An array has a NumPy array over its memory (`_host`), the memory (`_block`, an OwnedMemory),
 // and the array of which it is a view (`_base`). The functions return a new reference, or null with a Python error set;
 // make() returns false instead of null.
-class HostArrays {
+class EmulatedArrays {
 public:
     // `base` is the class that has the three members. `memory` is the class of the memory, `array` that of NumPy's
     // arrays, and `functions` has NumPy's C functions.
-    HostArrays(nanobind::object base, nanobind::object memory, nanobind::object array, nanobind::object functions);
+    EmulatedArrays(nanobind::object base, nanobind::object memory, nanobind::object array, nanobind::object functions);
 
     // Sets the class of the arrays, a subclass of `base`.
     void use(nanobind::object type) { type_ = std::move(type); }
@@ -51,6 +51,6 @@ private:
 };
 
 // Adds the class to the module.
-void bind_host_arrays(nanobind::module_ &module);
+void bind_emulated_arrays(nanobind::module_ &module);
 
 } // namespace tcuda

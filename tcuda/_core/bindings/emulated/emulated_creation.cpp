@@ -1,11 +1,11 @@
-#include "bindings/host_creation.hpp"
+#include "bindings/emulated/emulated_creation.hpp"
 
-#include "bindings/callable.hpp"
-#include "bindings/host_arrays.hpp"
-#include "bindings/host_work.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
-#include "bindings/python_ledger.hpp"
+#include "bindings/emulated/emulated_arrays.hpp"
+#include "bindings/emulated/emulated_work.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/callable.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace nb = nanobind;
 
@@ -15,11 +15,11 @@ namespace {
 // The functions and objects of one callable; _core.pyi explains them.
 enum Held { fallback, dtypes, ordinary, find_ledger, work_owner, arrays_owner, held_count };
 
-struct HostCreation : Callable<held_count> {
-    const HostWork *work;
-    const HostArrays *arrays;
+struct EmulatedCreation : Callable<held_count> {
+    const EmulatedWork *work;
+    const EmulatedArrays *arrays;
 
-    static HostCreation *of(PyObject *object) { return reinterpret_cast<HostCreation *>(object); }
+    static EmulatedCreation *of(PyObject *object) { return reinterpret_cast<EmulatedCreation *>(object); }
 };
 
 constexpr Py_ssize_t most_axes = 32; // each supported version of NumPy takes as many
@@ -50,7 +50,7 @@ PyObject *lengths_of(PyObject *shape) {
 }
 
 // New reference. Null if Python must make the array, or if a Python error is set.
-PyObject *created(const HostCreation &creation, PyObject *const *args, Py_ssize_t count) {
+PyObject *created(const EmulatedCreation &creation, PyObject *const *args, Py_ssize_t count) {
     if (count < 1 || count > 2)
         return nullptr;
     PyObject *dtype = creation.held[ordinary];
@@ -62,20 +62,20 @@ PyObject *created(const HostCreation &creation, PyObject *const *args, Py_ssize_
             dtype = args[1];
     }
     const Owned shape(dtype == nullptr ? nullptr : lengths_of(args[0]));
-    HostWork::Begun begun;
+    EmulatedWork::Begun begun;
     if (!shape || !creation.work->begin(&begun))
         return nullptr;
     const Owned ledger(call(creation.held[find_ledger]));
     if (!ledger)
         return nullptr;
-    HostArrays::Made made;
+    EmulatedArrays::Made made;
     auto &memory = *nb::inst_ptr<PythonLedger>(nb::handle(ledger.get()));
     return creation.arrays->make(&made, shape.get(), dtype, memory, begun.device, begun.stream) ? made.array.release()
                                                                                                : nullptr;
 }
 
 PyObject *call_creation(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
-    const HostCreation &creation = *HostCreation::of(self);
+    const EmulatedCreation &creation = *EmulatedCreation::of(self);
     PyObject *const made = names == nullptr ? created(creation, args, PyVectorcall_NARGS(flagged_count)) : nullptr;
     if (made != nullptr || PyErr_Occurred())
         return made;
@@ -84,21 +84,22 @@ PyObject *call_creation(PyObject *self, PyObject *const *args, size_t flagged_co
 
 } // namespace
 
-void bind_host_creation(nb::module_ &module) {
-    PyObject *const type = Callable<held_count>::make_type("tcuda._core.HostCreation", sizeof(HostCreation));
+void bind_emulated_creation(nb::module_ &module) {
+    PyObject *const type = Callable<held_count>::make_type("tcuda._core.EmulatedCreation", sizeof(EmulatedCreation));
     if (type == nullptr)
         nb::raise_python_error();
     module.def(
-        "host_creation",
+        "emulated_creation",
         [type = nb::steal(type)](nb::object fallback, nb::dict dtypes, nb::object ordinary, nb::object ledger,
-                                 const HostWork &work, const HostArrays &arrays) {
+                                 const EmulatedWork &work, const EmulatedArrays &arrays) {
             PyObject *const self = Callable<held_count>::make(
                 type.ptr(), call_creation,
-                {fallback.ptr(), dtypes.ptr(), ordinary.ptr(), ledger.ptr(), nb::find(work).ptr(), nb::find(arrays).ptr()});
+                {fallback.ptr(), dtypes.ptr(), ordinary.ptr(), ledger.ptr(), nb::find(work).ptr(),
+                 nb::find(arrays).ptr()});
             if (self == nullptr)
                 nb::raise_python_error();
-            HostCreation::of(self)->work = &work;
-            HostCreation::of(self)->arrays = &arrays;
+            EmulatedCreation::of(self)->work = &work;
+            EmulatedCreation::of(self)->arrays = &arrays;
             return nb::steal(self);
         },
         nb::arg("fallback"), nb::arg("dtypes"), nb::arg("ordinary"), nb::arg("ledger"), nb::arg("work"),

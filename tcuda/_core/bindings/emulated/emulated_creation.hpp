@@ -5,9 +5,9 @@
 
 namespace tcuda {
 
-// Adds the function host_creation() to the module. The function returns a callable without a Python frame, which takes
-// a shape and a dtype, and makes an array of uninitialised elements. The callable hands all calls that are not plain to
-// `fallback`.
-void bind_host_creation(nanobind::module_ &module);
+// Adds the function emulated_creation() to the module. The function returns a callable without a Python frame, which
+// takes a shape and a dtype, and makes an array of uninitialised elements. The callable hands all calls that are not
+// plain to `fallback`.
+void bind_emulated_creation(nanobind::module_ &module);
 
 } // namespace tcuda

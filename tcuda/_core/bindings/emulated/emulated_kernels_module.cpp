@@ -1,4 +1,4 @@
-#include "bindings/host_kernels_module.hpp"
+#include "bindings/emulated/emulated_kernels_module.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "host_kernels/grid.hpp"
-#include "host_kernels/loaded_module.hpp"
+#include "bindings/python/containers.hpp"
+#include "emulated/kernels/grid.hpp"
+#include "emulated/kernels/loaded_module.hpp"
 
 namespace nb = nanobind;
 
@@ -72,7 +72,7 @@ nb::list regions_of_items(const nb::bytes &places, std::uint64_t itemsize, std::
 }
 
 // A kernel, which keeps its module.
-struct HostFunction {
+struct EmulatedFunction {
     std::shared_ptr<LoadedModule> module;
     const abi::Kernel *kernel;
 
@@ -90,10 +90,10 @@ struct HostFunction {
     unsigned argument_bytes() const { return kernel->argument_bytes; }
 };
 
-struct HostModule {
+struct EmulatedModule {
     std::shared_ptr<LoadedModule> module;
 
-    explicit HostModule(const nb::bytes &library) {
+    explicit EmulatedModule(const nb::bytes &library) {
         const std::string_view content(library.c_str(), library.size());
         const nb::gil_scoped_release released;
         module = std::make_shared<LoadedModule>(content);
@@ -101,7 +101,7 @@ struct HostModule {
 
     nb::object function(const std::string &name) const {
         const abi::Kernel *kernel = module->kernel(name);
-        return kernel == nullptr ? nb::none() : nb::cast(HostFunction{module, kernel});
+        return kernel == nullptr ? nb::none() : nb::cast(EmulatedFunction{module, kernel});
     }
 
     nb::object symbol(const std::string &name) const {
@@ -112,9 +112,9 @@ struct HostModule {
     std::vector<std::string> kernels() const { return module->kernel_names(); }
 };
 
-class HostLaunch {
+class EmulatedLaunch {
 public:
-    HostLaunch(const HostFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
+    EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded, bool finds_changes,
                const Ranges &variables)
         : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience,
@@ -183,7 +183,7 @@ private:
         return true;
     }
 
-    static Launch launch_of(const HostFunction &function, const Triple &grid, const Triple &block,
+    static Launch launch_of(const EmulatedFunction &function, const Triple &grid, const Triple &block,
                             const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
                             bool finds_changes, const Ranges &variables) {
         if (arguments.size() != function.kernel->argument_bytes)
@@ -202,31 +202,31 @@ private:
 
 } // namespace
 
-void bind_host_kernels(nb::module_ &module) {
+void bind_emulated_kernels(nb::module_ &module) {
     module.def("regions_of_items", regions_of_items, nb::arg("places"), nb::arg("itemsize"), nb::arg("most"));
 
-    nb::class_<HostFunction>(module, "HostFunction")
-        .def_prop_ro("name", &HostFunction::name)
-        .def_prop_ro("parameters", &HostFunction::parameters)
-        .def_prop_ro("argument_bytes", &HostFunction::argument_bytes);
+    nb::class_<EmulatedFunction>(module, "EmulatedFunction")
+        .def_prop_ro("name", &EmulatedFunction::name)
+        .def_prop_ro("parameters", &EmulatedFunction::parameters)
+        .def_prop_ro("argument_bytes", &EmulatedFunction::argument_bytes);
 
-    nb::class_<HostModule>(module, "HostModule")
+    nb::class_<EmulatedModule>(module, "EmulatedModule")
         .def(nb::init<const nb::bytes &>(), nb::arg("library"))
-        .def("function", &HostModule::function, nb::arg("name"))
-        .def("symbol", &HostModule::symbol, nb::arg("name"))
-        .def_prop_ro("kernels", &HostModule::kernels);
+        .def("function", &EmulatedModule::function, nb::arg("name"))
+        .def("symbol", &EmulatedModule::symbol, nb::arg("name"))
+        .def_prop_ro("kernels", &EmulatedModule::kernels);
 
-    nb::class_<HostLaunch>(module, "HostLaunch")
-        .def(nb::init<const HostFunction &, const Triple &, const Triple &, nb::bytes, unsigned,
+    nb::class_<EmulatedLaunch>(module, "EmulatedLaunch")
+        .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned,
                       const Ranges &, bool, double, bool, bool, const Ranges &>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
              nb::arg("finds_changes") = false, nb::arg("variables") = Ranges())
-        .def("allow", &HostLaunch::allow, nb::arg("begin"), nb::arg("end"))
-        .def("run", &HostLaunch::run)
-        .def_prop_ro("recorded", &HostLaunch::recorded)
-        .def("accesses", &HostLaunch::accesses, nb::arg("cuts"), nb::arg("most"))
-        .def_prop_ro("unreached", &HostLaunch::unreached);
+        .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"))
+        .def("run", &EmulatedLaunch::run)
+        .def_prop_ro("recorded", &EmulatedLaunch::recorded)
+        .def("accesses", &EmulatedLaunch::accesses, nb::arg("cuts"), nb::arg("most"))
+        .def_prop_ro("unreached", &EmulatedLaunch::unreached);
 }
 
 } // namespace tcuda

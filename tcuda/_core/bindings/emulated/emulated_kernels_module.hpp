@@ -5,6 +5,6 @@
 namespace tcuda {
 
 // Adds the modules and the launches of kernels on the processor to the module.
-void bind_host_kernels(nanobind::module_ &module);
+void bind_emulated_kernels(nanobind::module_ &module);
 
 } // namespace tcuda

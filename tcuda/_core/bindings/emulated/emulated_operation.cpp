@@ -1,16 +1,16 @@
-#include "bindings/host_operation.hpp"
+#include "bindings/emulated/emulated_operation.hpp"
 
 #include <cstddef>
 
-#include "bindings/callable.hpp"
-#include "bindings/host_arrays.hpp"
-#include "bindings/host_work.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/owned_memory.hpp"
-#include "bindings/python_calls.hpp"
-#include "bindings/python_ledger.hpp"
-#include "bindings/quiet_calls.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/emulated/emulated_arrays.hpp"
+#include "bindings/emulated/emulated_work.hpp"
+#include "bindings/emulated/quiet_calls.hpp"
+#include "bindings/memory/owned_memory.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/callable.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/python/raised.hpp"
 
 namespace nb = nanobind;
 
@@ -20,14 +20,14 @@ namespace {
 // The functions and objects of one operation; _core.pyi explains them.
 enum Held { function, fallback, kinds, failed, quiet_owner, work_owner, arrays_owner, held_count };
 
-struct HostOperation : Callable<held_count> {
+struct EmulatedOperation : Callable<held_count> {
     const QuietCalls *quiet;
-    const HostWork *work;
-    const HostArrays *arrays;
+    const EmulatedWork *work;
+    const EmulatedArrays *arrays;
     Py_ssize_t inputs;
     bool reduces; // whether the function gives one number for one array
 
-    static HostOperation *of(PyObject *object) { return reinterpret_cast<HostOperation *>(object); }
+    static EmulatedOperation *of(PyObject *object) { return reinterpret_cast<EmulatedOperation *>(object); }
 };
 
 constexpr Py_ssize_t most_inputs = 3;
@@ -44,9 +44,9 @@ bool is_small(PyObject *number) {
 }
 
 // One call. The functions return false if Python must compute the call, or if a Python error is set.
-class HostCall {
+class EmulatedCall {
 public:
-    HostCall(const HostOperation &operation, const HostWork::Begun &begun)
+    EmulatedCall(const EmulatedOperation &operation, const EmulatedWork::Begun &begun)
         : operation_(operation), arrays_(*operation.arrays), begun_(begun) {}
 
     // For a function of each element.
@@ -76,7 +76,7 @@ public:
 
     // The output of one call; `given` is null if the call makes the output. Null if that fails.
     PyObject *apply(PyObject *given) {
-        HostArrays::Made result;
+        EmulatedArrays::Made result;
         if (given == nullptr) {
             if (!make(&result, shape_.get(), dtype_))
                 return nullptr;
@@ -100,7 +100,7 @@ public:
         PyObject *const input = hosts_[0].get();
         const Owned number(compute(&input, 1, nullptr));
         const Owned dtype(number ? PyObject_GetAttr(number.get(), dtype_name) : nullptr);
-        HostArrays::Made result;
+        EmulatedArrays::Made result;
         if (!dtype || !make(&result, no_axes, dtype.get()) ||
             PyObject_SetItem(result.host.get(), no_axes, number.get()) != 0)
             return nullptr;
@@ -148,7 +148,7 @@ private:
         return bytes > 0; // an array without elements has no place in memory
     }
 
-    bool make(HostArrays::Made *made, PyObject *shape, PyObject *dtype) const {
+    bool make(EmulatedArrays::Made *made, PyObject *shape, PyObject *dtype) const {
         return arrays_.make(made, shape, dtype, *ledger_, begun_.device, begun_.stream);
     }
 
@@ -173,9 +173,9 @@ private:
     // Ends the work, which has also written `made` bytes of new memory.
     bool end(long long made) const { return operation_.work->end(begun_, bytes_ + made); }
 
-    const HostOperation &operation_;
-    const HostArrays &arrays_;
-    const HostWork::Begun &begun_;
+    const EmulatedOperation &operation_;
+    const EmulatedArrays &arrays_;
+    const EmulatedWork::Begun &begun_;
     Owned hosts_[most_inputs]; // the inputs, with NumPy arrays in the places of arrays
     Owned shape_;
     PythonLedger *ledger_ = nullptr; // null if the last array is not in memory of the ledger
@@ -184,20 +184,20 @@ private:
 };
 
 // New reference. Null if Python must compute the call, or if a Python error is set.
-PyObject *computed(const HostOperation &operation, PyObject *const *args, Py_ssize_t count) {
+PyObject *computed(const EmulatedOperation &operation, PyObject *const *args, Py_ssize_t count) {
     if (count < operation.inputs || count > operation.inputs + (operation.reduces ? 0 : 1))
         return nullptr;
-    HostWork::Begun begun;
+    EmulatedWork::Begun begun;
     if (!operation.work->begin(&begun))
         return nullptr;
-    HostCall call(operation, begun);
+    EmulatedCall call(operation, begun);
     if (operation.reduces)
         return call.take_array(args[0]) ? call.reduce() : nullptr;
     return call.take_inputs(args) ? call.apply(count > operation.inputs ? args[operation.inputs] : nullptr) : nullptr;
 }
 
 PyObject *call_operation(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
-    const HostOperation &operation = *HostOperation::of(self);
+    const EmulatedOperation &operation = *EmulatedOperation::of(self);
     PyObject *const result = names == nullptr ? computed(operation, args, PyVectorcall_NARGS(flagged_count)) : nullptr;
     if (result != nullptr || PyErr_Occurred())
         return result;
@@ -206,34 +206,34 @@ PyObject *call_operation(PyObject *self, PyObject *const *args, size_t flagged_c
 
 } // namespace
 
-void bind_host_operation(nb::module_ &module) {
+void bind_emulated_operation(nb::module_ &module) {
     shape_name = PyUnicode_InternFromString("shape");
     dtype_name = PyUnicode_InternFromString("dtype");
     nbytes_name = PyUnicode_InternFromString("nbytes");
     out_names = Py_BuildValue("(s)", "out");
     no_axes = PyTuple_New(0);
-    PyObject *const type = Callable<held_count>::make_type("tcuda._core.HostOperation", sizeof(HostOperation));
+    PyObject *const type = Callable<held_count>::make_type("tcuda._core.EmulatedOperation", sizeof(EmulatedOperation));
     if (shape_name == nullptr || dtype_name == nullptr || nbytes_name == nullptr || out_names == nullptr ||
         no_axes == nullptr || type == nullptr)
         nb::raise_python_error();
     module.def(
-        "host_operation",
+        "emulated_operation",
         [type = nb::steal(type)](nb::object function, Py_ssize_t inputs, bool reduces, nb::object fallback,
-                                 nb::dict kinds, nb::object failed, const QuietCalls &quiet, const HostWork &work,
-                                 const HostArrays &arrays) {
+                                 nb::dict kinds, nb::object failed, const QuietCalls &quiet, const EmulatedWork &work,
+                                 const EmulatedArrays &arrays) {
             if (inputs > most_inputs)
-                throw nb::value_error("host_operation() takes functions of at most three inputs");
+                throw nb::value_error("emulated_operation() takes functions of at most three inputs");
             PyObject *const self = Callable<held_count>::make(
                 type.ptr(), call_operation,
                 {function.ptr(), fallback.ptr(), kinds.ptr(), failed.ptr(), nb::find(quiet).ptr(), nb::find(work).ptr(),
                  nb::find(arrays).ptr()});
             if (self == nullptr)
                 nb::raise_python_error();
-            HostOperation::of(self)->quiet = &quiet;
-            HostOperation::of(self)->work = &work;
-            HostOperation::of(self)->arrays = &arrays;
-            HostOperation::of(self)->inputs = inputs;
-            HostOperation::of(self)->reduces = reduces;
+            EmulatedOperation::of(self)->quiet = &quiet;
+            EmulatedOperation::of(self)->work = &work;
+            EmulatedOperation::of(self)->arrays = &arrays;
+            EmulatedOperation::of(self)->inputs = inputs;
+            EmulatedOperation::of(self)->reduces = reduces;
             return nb::steal(self);
         },
         nb::arg("function"), nb::arg("inputs"), nb::arg("reduces"), nb::arg("fallback"), nb::arg("kinds"),

@@ -5,9 +5,9 @@
 
 namespace tcuda {
 
-// Adds the function host_operation() to the module. The function returns a callable without a Python frame for a
+// Adds the function emulated_operation() to the module. The function returns a callable without a Python frame for a
 // universal function of NumPy. The callable computes calls with arrays of one shape, small numbers and at most one
 // output, whose types were seen before, and hands all other calls to `fallback`.
-void bind_host_operation(nanobind::module_ &module);
+void bind_emulated_operation(nanobind::module_ &module);
 
 } // namespace tcuda

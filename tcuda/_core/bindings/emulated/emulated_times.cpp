@@ -1,10 +1,10 @@
-#include "bindings/host_times.hpp"
+#include "bindings/emulated/emulated_times.hpp"
 
 #include <algorithm>
 #include <climits>
 
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace nb = nanobind;
 
@@ -40,7 +40,7 @@ long long raised_or(long long result) {
 
 } // namespace
 
-HostTimes::HostTimes(nb::object clock, nb::object timeline, nb::sequence devices, long long call)
+EmulatedTimes::EmulatedTimes(nb::object clock, nb::object timeline, nb::sequence devices, long long call)
     : clock_(std::move(clock)), now_(nb::getattr(clock_.type(), "_now")), ready_(timeline.attr("ready")),
       blocking_(timeline.attr("blocking")), device_(timeline.attr("device")),
       multiprocessors_(timeline.attr("multiprocessors")), call_(call) {
@@ -48,12 +48,12 @@ HostTimes::HostTimes(nb::object clock, nb::object timeline, nb::sequence devices
         devices_.push_back({device[0], device[1], device[2]});
 }
 
-long long HostTimes::start(PyObject *timeline) const {
+long long EmulatedTimes::start(PyObject *timeline) const {
     const Device *const of = device(timeline);
     return of == nullptr ? -1 : start(timeline, *of);
 }
 
-long long HostTimes::occupy(PyObject *timeline, long long duration) const {
+long long EmulatedTimes::occupy(PyObject *timeline, long long duration) const {
     const Device *const of = device(timeline);
     const long long begin = of == nullptr ? -1 : start(timeline, *of);
     if (begin < 0)
@@ -64,7 +64,7 @@ long long HostTimes::occupy(PyObject *timeline, long long duration) const {
     return sum(begin, duration);
 }
 
-long long HostTimes::start(PyObject *timeline, const Device &device) const {
+long long EmulatedTimes::start(PyObject *timeline, const Device &device) const {
     const long long now = read(now_, clock_.ptr());
     if (now < 0)
         return -1;
@@ -84,16 +84,16 @@ long long HostTimes::start(PyObject *timeline, const Device &device) const {
     return start;
 }
 
-int HostTimes::device_of(PyObject *timeline) const { return static_cast<int>(read(device_, timeline)); }
+int EmulatedTimes::device_of(PyObject *timeline) const { return static_cast<int>(read(device_, timeline)); }
 
-long long HostTimes::multiprocessors_of(PyObject *timeline) const { return read(multiprocessors_, timeline); }
+long long EmulatedTimes::multiprocessors_of(PyObject *timeline) const { return read(multiprocessors_, timeline); }
 
-PyObject *HostTimes::default_stream(int device) const {
+PyObject *EmulatedTimes::default_stream(int device) const {
     const bool exists = 0 <= device && static_cast<std::size_t>(device) < devices_.size();
     return exists ? devices_[static_cast<std::size_t>(device)].default_stream.ptr() : nullptr;
 }
 
-const HostTimes::Device *HostTimes::device(PyObject *timeline) const {
+const EmulatedTimes::Device *EmulatedTimes::device(PyObject *timeline) const {
     const int index = device_of(timeline);
     if (0 <= index && static_cast<std::size_t>(index) < devices_.size())
         return &devices_[static_cast<std::size_t>(index)];
@@ -102,28 +102,29 @@ const HostTimes::Device *HostTimes::device(PyObject *timeline) const {
     return nullptr;
 }
 
-bool HostTimes::note(const Device &device, long long start, PyObject *end) const {
+bool EmulatedTimes::note(const Device &device, long long start, PyObject *end) const {
     const Owned begin(PyLong_FromLongLong(start));
     const Owned times(begin ? PyTuple_Pack(2, begin.get(), end) : nullptr);
     return times && done(call(device.note.ptr(), times.get()));
 }
 
-bool HostTimes::wait_for(PyObject *timeline, long long *start) const {
+bool EmulatedTimes::wait_for(PyObject *timeline, long long *start) const {
     const long long ready = read(ready_, timeline);
     *start = std::max(*start, ready);
     return ready >= 0;
 }
 
-void bind_host_times(nb::module_ &module) {
-    nb::class_<HostTimes>(module, "HostTimes")
+void bind_emulated_times(nb::module_ &module) {
+    nb::class_<EmulatedTimes>(module, "EmulatedTimes")
         .def(nb::init<nb::object, nb::object, nb::sequence, long long>(), nb::arg("clock"), nb::arg("timeline"),
              nb::arg("devices"), nb::arg("call"))
         .def(
-            "start", [](const HostTimes &self, nb::handle timeline) { return raised_or(self.start(timeline.ptr())); },
+            "start",
+            [](const EmulatedTimes &self, nb::handle timeline) { return raised_or(self.start(timeline.ptr())); },
             nb::arg("timeline"))
         .def(
             "occupy",
-            [](const HostTimes &self, nb::handle timeline, long long duration) {
+            [](const EmulatedTimes &self, nb::handle timeline, long long duration) {
                 return raised_or(self.occupy(timeline.ptr(), duration));
             },
             nb::arg("timeline"), nb::arg("duration"));

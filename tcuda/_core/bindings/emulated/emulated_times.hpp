@@ -5,18 +5,18 @@
 
 #include <vector>
 
-#include "bindings/attribute.hpp"
+#include "bindings/python/attribute.hpp"
 
 namespace tcuda {
 
 // Moves the clock and the streams of emulated devices. All times are nanoseconds, and times after the year 292 are that
 // year. The caller holds the lock of the clock. The functions return -1 with a Python error set if they fail.
-class HostTimes {
+class EmulatedTimes {
 public:
     // `clock` has the time in `_now`. `timeline` is the class of the streams. `devices` has, for each device, the
     // default stream, the list of the other streams that the default stream waits for, and a function that takes the
     // start and the end of an operation. Each operation takes `call` nanoseconds of the host.
-    HostTimes(nanobind::object clock, nanobind::object timeline, nanobind::sequence devices, long long call);
+    EmulatedTimes(nanobind::object clock, nanobind::object timeline, nanobind::sequence devices, long long call);
 
     // The earliest start of an operation that is added to `timeline` now.
     long long start(PyObject *timeline) const;
@@ -48,6 +48,6 @@ private:
 };
 
 // Adds the class to the module.
-void bind_host_times(nanobind::module_ &module);
+void bind_emulated_times(nanobind::module_ &module);
 
 } // namespace tcuda

@@ -1,10 +1,10 @@
-#include "bindings/host_work.hpp"
+#include "bindings/emulated/emulated_work.hpp"
 
 #include <algorithm>
 
-#include "bindings/interned.hpp"
-#include "bindings/python_calls.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/python/interned.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/python/raised.hpp"
 
 namespace nb = nanobind;
 
@@ -15,14 +15,14 @@ PyObject *device_name = nullptr, *streams_name = nullptr, *ptr_name = nullptr, *
 
 } // namespace
 
-void HostWork::use(nb::object times, nb::object acquire, nb::object release, nb::object thread, nb::object streams,
+void EmulatedWork::use(nb::object times, nb::object acquire, nb::object release, nb::object thread, nb::object streams,
                    nb::object default_stream, nb::dict created, nb::tuple obstacles, long long launch,
                    long long bytes_per_nanosecond, long long operations_per_nanosecond, long long multiprocessors) {
     static unsigned uses = 0;
     locals_name_ = nb::steal(PyUnicode_FromFormat("tcuda.locals.%u", ++uses));
     if (!locals_name_.is_valid())
         nb::raise_python_error();
-    times_ = &nb::cast<const HostTimes &>(times);
+    times_ = &nb::cast<const EmulatedTimes &>(times);
     times_object_ = std::move(times);
     acquire_ = std::move(acquire);
     release_ = std::move(release);
@@ -37,7 +37,7 @@ void HostWork::use(nb::object times, nb::object acquire, nb::object release, nb:
     multiprocessors_ = multiprocessors;
 }
 
-bool HostWork::begin(Begun *begun) const {
+bool EmulatedWork::begin(Begun *begun) const {
     if (times_ == nullptr || has_obstacle())
         return false;
     PyObject *const locals = this->locals();
@@ -50,7 +50,7 @@ bool HostWork::begin(Begun *begun) const {
     return begun->device >= 0 && find_stream(begun, PyTuple_GetItem(locals, 1));
 }
 
-bool HostWork::end(PyObject *timeline, long long bytes, long long operations) const {
+bool EmulatedWork::end(PyObject *timeline, long long bytes, long long operations) const {
     const long long share = times_ == nullptr ? 0 : times_->multiprocessors_of(timeline);
     if (share <= 0 || !done(call(acquire_.ptr())))
         return false;
@@ -67,7 +67,7 @@ bool HostWork::end(PyObject *timeline, long long bytes, long long operations) co
 // The dictionaries of `thread_` and `streams_` in this thread, as a pair: a borrowed reference. Null if there is none,
 // or if a Python error is set. Python takes 40 ns to find a dictionary, so the thread keeps the pair beside them. The
 // end of the thread drops all of them at once, and finalizers that run later in that thread find new ones.
-PyObject *HostWork::locals() const {
+PyObject *EmulatedWork::locals() const {
     PyObject *const of_all = PyThreadState_GetDict();
     if (of_all == nullptr)
         return nullptr;
@@ -80,7 +80,7 @@ PyObject *HostWork::locals() const {
     return pair && PyDict_SetItem(of_all, locals_name_.ptr(), pair.get()) == 0 ? pair.get() : nullptr;
 }
 
-bool HostWork::has_obstacle() const {
+bool EmulatedWork::has_obstacle() const {
     const Py_ssize_t count = PyTuple_Size(obstacles_.ptr());
     for (Py_ssize_t place = 0; place < count; ++place)
         if (PyList_Size(PyTuple_GetItem(obstacles_.ptr(), place)) != 0)
@@ -89,7 +89,7 @@ bool HostWork::has_obstacle() const {
 }
 
 // Takes the stream only if it exists on the current device: Python raises the errors for other streams.
-bool HostWork::find_stream(Begun *begun, PyObject *streams) const {
+bool EmulatedWork::find_stream(Begun *begun, PyObject *streams) const {
     PyObject *const pair = PyDict_GetItemWithError(streams, streams_name);
     PyObject *const current = pair == nullptr ? nullptr : PyTuple_GetItem(pair, 0);
     PyObject *const stream = current == nullptr ? nullptr : PyTuple_GetItem(current, begun->device);
@@ -110,20 +110,20 @@ bool HostWork::find_stream(Begun *begun, PyObject *streams) const {
     return timeline != nullptr && !PyErr_Occurred();
 }
 
-void bind_host_work(nb::module_ &module) {
+void bind_emulated_work(nb::module_ &module) {
     device_name = interned("device").release().ptr();
     streams_name = interned("streams").release().ptr();
     ptr_name = interned("ptr").release().ptr();
     dict_name = interned("__dict__").release().ptr();
-    nb::class_<HostWork>(module, "HostWork")
+    nb::class_<EmulatedWork>(module, "EmulatedWork")
         .def(nb::init<>())
-        .def("use", &HostWork::use, nb::arg("times"), nb::arg("acquire"), nb::arg("release"), nb::arg("thread"),
+        .def("use", &EmulatedWork::use, nb::arg("times"), nb::arg("acquire"), nb::arg("release"), nb::arg("thread"),
              nb::arg("streams"), nb::arg("default_stream"), nb::arg("created"), nb::arg("obstacles"), nb::arg("launch"),
              nb::arg("bytes_per_nanosecond"), nb::arg("operations_per_nanosecond"), nb::arg("multiprocessors"))
-        .def("forget", &HostWork::forget)
+        .def("forget", &EmulatedWork::forget)
         .def("begin",
-             [](const HostWork &self) -> nb::object {
-                 HostWork::Begun begun;
+             [](const EmulatedWork &self) -> nb::object {
+                 EmulatedWork::Begun begun;
                  if (self.begin(&begun))
                      return nb::steal(Py_BuildValue("(Oi)", begun.timeline.get(), begun.device));
                  if (PyErr_Occurred())
@@ -132,7 +132,7 @@ void bind_host_work(nb::module_ &module) {
              })
         .def(
             "end",
-            [](const HostWork &self, nb::handle timeline, long long bytes, long long operations) {
+            [](const EmulatedWork &self, nb::handle timeline, long long bytes, long long operations) {
                 if (!self.end(timeline.ptr(), bytes, operations))
                     nb::raise_python_error();
             },

@@ -5,15 +5,15 @@
 
 #include <cstdint>
 
-#include "bindings/host_times.hpp"
-#include "bindings/owned.hpp"
+#include "bindings/emulated/emulated_times.hpp"
+#include "bindings/python/owned.hpp"
 #include "driver/driver.hpp"
 
 namespace tcuda {
 
 // Begins and ends the kernels that a caller runs itself. Without a runtime, and while there is an obstacle, no work is
 // done at once.
-class HostWork {
+class EmulatedWork {
 public:
     // Uses a runtime. `times` moves its clock, and `acquire` and `release` are the methods of the lock of the clock.
     // `thread` has the current device, and `streams` has the current streams as the first item of a pair. Both are
@@ -29,7 +29,7 @@ public:
     // In a forked child: forgets the runtime.
     void forget() { times_ = nullptr; }
 
-    // The current device, its current stream, and the object that HostTimes knows for the stream.
+    // The current device, its current stream, and the object that EmulatedTimes knows for the stream.
     struct Begun {
         int device = 0;
         Stream stream = 0;
@@ -51,12 +51,12 @@ private:
     bool find_stream(Begun *begun, PyObject *streams) const;
 
     nanobind::object times_object_, acquire_, release_, thread_, streams_, default_stream_, created_, obstacles_;
-    const HostTimes *times_ = nullptr; // null without a runtime
+    const EmulatedTimes *times_ = nullptr; // null without a runtime
     nanobind::object locals_name_; // in the dictionary of a thread
     long long launch_ = 0, bytes_per_nanosecond_ = 1, operations_per_nanosecond_ = 1, multiprocessors_ = 1;
 };
 
 // Adds the class to the module.
-void bind_host_work(nanobind::module_ &module);
+void bind_emulated_work(nanobind::module_ &module);
 
 } // namespace tcuda

@@ -1,8 +1,8 @@
-#include "bindings/python_streams.hpp"
+#include "bindings/emulated/python_streams.hpp"
 
 #include <utility>
 
-#include "bindings/interruption.hpp"
+#include "bindings/python/interruption.hpp"
 #include "driver/stream_key.hpp"
 
 namespace nb = nanobind;

@@ -3,17 +3,17 @@
 
 #include <nanobind/nanobind.h>
 
-#include "driver/host_driver.hpp"
+#include "emulated/memory/emulated_driver.hpp"
 
 namespace tcuda {
 
 // The methods of `streams` are the stream and event entries of the table. A method raises an exception with the status
 // as `error_code`. An exception without a status, such as KeyboardInterrupt, becomes an Interruption. An entry that
 // waits ends with an interruption. Any other entry is called again, so it must have the same effect a second time.
-class PythonStreams : public HostDriver {
+class PythonStreams : public EmulatedDriver {
 public:
-    PythonStreams(std::vector<HostMemory *> memories, nanobind::object streams)
-        : HostDriver(std::move(memories)), streams_(std::move(streams)) {}
+    PythonStreams(std::vector<EmulatedMemory *> memories, nanobind::object streams)
+        : EmulatedDriver(std::move(memories)), streams_(std::move(streams)) {}
 
     int host_register(Address address, std::size_t size) override;
     int host_unregister(Address address) override;

@@ -1,6 +1,6 @@
-#include "bindings/quiet_calls.hpp"
+#include "bindings/emulated/quiet_calls.hpp"
 
-#include "bindings/python_calls.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace nb = nanobind;
 

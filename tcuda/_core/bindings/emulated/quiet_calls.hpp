@@ -3,8 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
-#include "bindings/owned.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/raised.hpp"
 
 namespace tcuda {
 

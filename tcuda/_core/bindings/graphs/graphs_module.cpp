@@ -1,10 +1,10 @@
-#include "bindings/graphs_module.hpp"
+#include "bindings/graphs/graphs_module.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings/containers.hpp"
-#include "bindings/python_launcher.hpp"
+#include "bindings/graphs/python_launcher.hpp"
+#include "bindings/python/containers.hpp"
 #include "driver/status.hpp"
 #include "graphs/conditional_nodes.hpp"
 #include "graphs/cuda_graphs.hpp"

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "bindings/current_stream.hpp"
+#include "bindings/scopes/current_stream.hpp"
 #include "graphs/graph_launcher.hpp"
 
 namespace tcuda {

@@ -1,12 +1,12 @@
-#include "bindings/elementwise_call.hpp"
+#include "bindings/kernels/elementwise_call.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
-#include "bindings/callable.hpp"
-#include "bindings/elementwise_state.hpp"
-#include "bindings/noted_calls.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/kernels/elementwise_state.hpp"
+#include "bindings/python/callable.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/races/noted_calls.hpp"
 #include "kernels/elementwise_loop.hpp"
 
 namespace nb = nanobind;

@@ -1,4 +1,4 @@
-#include "bindings/elementwise_state.hpp"
+#include "bindings/kernels/elementwise_state.hpp"
 
 namespace nb = nanobind;
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "bindings/array_type.hpp"
-#include "bindings/current_stream.hpp"
-#include "bindings/elementwise_scalar.hpp"
+#include "bindings/arrays/array_type.hpp"
+#include "bindings/kernels/elementwise_scalar.hpp"
+#include "bindings/scopes/current_stream.hpp"
 #include "kernels/elementwise_kernels.hpp"
 
 namespace tcuda {

@@ -1,4 +1,4 @@
-#include "bindings/kernel_function.hpp"
+#include "bindings/kernels/kernel_function.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,10 @@
 #include <memory>
 #include <new>
 
-#include "bindings/callable.hpp"
-#include "bindings/noted_calls.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/python/callable.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/races/noted_calls.hpp"
 #include "driver/status.hpp"
 
 namespace tcuda {

@@ -3,8 +3,8 @@
 
 #include <Python.h>
 
-#include "bindings/current_stream.hpp"
-#include "bindings/kernel_parameters.hpp"
+#include "bindings/kernels/kernel_parameters.hpp"
+#include "bindings/scopes/current_stream.hpp"
 #include "kernels/kernel_launcher.hpp"
 
 namespace tcuda {

@@ -1,4 +1,4 @@
-#include "bindings/kernel_parameters.hpp"
+#include "bindings/kernels/kernel_parameters.hpp"
 
 #include <algorithm>
 #include <cmath>

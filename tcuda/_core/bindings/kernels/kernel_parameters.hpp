@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "bindings/array_addresses.hpp"
+#include "bindings/arrays/array_addresses.hpp"
 #include "kernels/parameter.hpp"
 
 namespace tcuda {

@@ -1,4 +1,4 @@
-#include "bindings/kernels_module.hpp"
+#include "bindings/kernels/kernels_module.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -6,11 +6,11 @@
 
 #include <tuple>
 
-#include "bindings/array_addresses.hpp"
-#include "bindings/array_type.hpp"
-#include "bindings/containers.hpp"
-#include "bindings/kernel_function.hpp"
-#include "bindings/kernel_parameters.hpp"
+#include "bindings/arrays/array_addresses.hpp"
+#include "bindings/arrays/array_type.hpp"
+#include "bindings/kernels/kernel_function.hpp"
+#include "bindings/kernels/kernel_parameters.hpp"
+#include "bindings/python/containers.hpp"
 #include "kernels/kernel_launcher.hpp"
 
 namespace nb = nanobind;

@@ -1,8 +1,8 @@
-#include "bindings/block_allocator.hpp"
+#include "bindings/memory/block_allocator.hpp"
 
 #include <utility>
 
-#include "bindings/callable.hpp"
+#include "bindings/python/callable.hpp"
 
 namespace tcuda {
 namespace {

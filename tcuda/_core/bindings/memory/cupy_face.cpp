@@ -1,12 +1,12 @@
-#include "bindings/cupy_face.hpp"
+#include "bindings/memory/cupy_face.hpp"
 
 #include <atomic>
 #include <memory>
 #include <new>
 
-#include "bindings/block_allocator.hpp"
-#include "bindings/current_stream.hpp"
-#include "bindings/ledger_errors.hpp"
+#include "bindings/memory/block_allocator.hpp"
+#include "bindings/memory/ledger_errors.hpp"
+#include "bindings/scopes/current_stream.hpp"
 #include "driver/stream_key.hpp"
 
 namespace nb = nanobind;

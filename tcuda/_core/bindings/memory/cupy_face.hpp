@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "bindings/python_ledger.hpp"
+#include "bindings/memory/python_ledger.hpp"
 
 namespace tcuda {
 

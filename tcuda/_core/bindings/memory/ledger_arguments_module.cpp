@@ -1,11 +1,11 @@
-#include "bindings/ledger_arguments_module.hpp"
+#include "bindings/memory/ledger_arguments_module.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 
-#include "bindings/owned_library_source.hpp"
-#include "bindings/python_source.hpp"
-#include "ledger/ledger.hpp"
+#include "bindings/memory/owned_library_source.hpp"
+#include "bindings/memory/python_source.hpp"
+#include "memory/ledger/ledger.hpp"
 
 namespace nb = nanobind;
 

@@ -1,8 +1,8 @@
-#include "bindings/ledger_errors.hpp"
+#include "bindings/memory/ledger_errors.hpp"
 
 #include <new>
 
-#include "bindings/containers.hpp"
+#include "bindings/python/containers.hpp"
 
 namespace nb = nanobind;
 

@@ -1,8 +1,8 @@
 // Failures of the ledger as Python errors.
 #pragma once
 
-#include "bindings/interruption.hpp"
-#include "bindings/python_ledger.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/interruption.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "bindings/ledger_module.hpp"
+#include "bindings/memory/ledger_module.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -11,16 +11,16 @@
 #include <memory>
 #include <utility>
 
-#include "bindings/containers.hpp"
-#include "bindings/cupy_face.hpp"
-#include "bindings/interruption.hpp"
-#include "bindings/ledger_errors.hpp"
-#include "bindings/python_ledger.hpp"
-#include "bindings/python_lock.hpp"
-#include "bindings/python_stacks.hpp"
-#include "bindings/snapshot_dicts.hpp"
-#include "bindings/statistics_dict.hpp"
-#include "bindings/torch_memory.hpp"
+#include "bindings/memory/cupy_face.hpp"
+#include "bindings/memory/ledger_errors.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/memory/snapshot_dicts.hpp"
+#include "bindings/memory/statistics_dict.hpp"
+#include "bindings/memory/torch_memory.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/python/interruption.hpp"
+#include "bindings/threads/python_lock.hpp"
+#include "bindings/threads/python_stacks.hpp"
 #include "driver/stream_key.hpp"
 
 namespace nb = nanobind;

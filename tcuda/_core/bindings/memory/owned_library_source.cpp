@@ -1,6 +1,6 @@
-#include "bindings/owned_library_source.hpp"
+#include "bindings/memory/owned_library_source.hpp"
 
-#include "bindings/python_reference.hpp"
+#include "bindings/python/python_reference.hpp"
 
 namespace nb = nanobind;
 

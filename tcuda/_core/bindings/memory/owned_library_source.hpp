@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "ledger/library_source.hpp"
+#include "memory/ledger/library_source.hpp"
 
 namespace tcuda {
 

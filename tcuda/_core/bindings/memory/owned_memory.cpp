@@ -1,14 +1,14 @@
-#include "bindings/owned_memory.hpp"
+#include "bindings/memory/owned_memory.hpp"
 
 #include <structmember.h>
 
 #include <utility>
 
-#include "bindings/cpython_functions.hpp"
-#include "bindings/ledger_errors.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_type.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/memory/ledger_errors.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_type.hpp"
+#include "bindings/python/raised.hpp"
+#include "bindings/threads/cpython_functions.hpp"
 #include "driver/stream_key.hpp"
 
 namespace nb = nanobind;

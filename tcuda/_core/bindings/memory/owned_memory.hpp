@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "bindings/python_ledger.hpp"
+#include "bindings/memory/python_ledger.hpp"
 
 namespace tcuda {
 

@@ -1,8 +1,8 @@
-#include "bindings/page_locked_arrays.hpp"
+#include "bindings/memory/page_locked_arrays.hpp"
 
-#include "bindings/owned.hpp"
-#include "bindings/page_locked_memory.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/memory/page_locked_memory.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace nb = nanobind;
 

@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "bindings/numpy_functions.hpp"
+#include "bindings/arrays/numpy_functions.hpp"
 
 namespace tcuda {
 

@@ -1,13 +1,13 @@
-#include "bindings/page_locked_memory.hpp"
+#include "bindings/memory/page_locked_memory.hpp"
 
 #include <structmember.h>
 
-#include "bindings/cpython_functions.hpp"
-#include "bindings/interruption.hpp"
-#include "bindings/ledger_errors.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_ledger.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/memory/ledger_errors.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/interruption.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/raised.hpp"
+#include "bindings/threads/cpython_functions.hpp"
 
 namespace nb = nanobind;
 

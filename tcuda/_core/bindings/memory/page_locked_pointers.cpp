@@ -1,8 +1,8 @@
-#include "bindings/page_locked_pointers.hpp"
+#include "bindings/memory/page_locked_pointers.hpp"
 
-#include "bindings/callable.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/page_locked_memory.hpp"
+#include "bindings/memory/page_locked_memory.hpp"
+#include "bindings/python/callable.hpp"
+#include "bindings/python/owned.hpp"
 
 namespace tcuda {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "bindings/interruption.hpp"
-#include "ledger/ledger.hpp"
+#include "bindings/python/interruption.hpp"
+#include "memory/ledger/ledger.hpp"
 
 namespace tcuda {
 

@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "allocator/external_source.hpp"
+#include "memory/allocator/external_source.hpp"
 
 namespace tcuda {
 

@@ -1,13 +1,13 @@
-#include "bindings/snapshot_dicts.hpp"
+#include "bindings/memory/snapshot_dicts.hpp"
 
 #include <nanobind/stl/string.h>
 
 #include <string>
 #include <unordered_map>
 
-#include "bindings/containers.hpp"
-#include "bindings/interned.hpp"
-#include "bindings/python_stacks.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/python/interned.hpp"
+#include "bindings/threads/python_stacks.hpp"
 #include "driver/stream_key.hpp"
 #include "threads/published.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "ledger/ledger.hpp"
+#include "memory/ledger/ledger.hpp"
 
 namespace tcuda {
 

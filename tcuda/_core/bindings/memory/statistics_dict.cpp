@@ -1,4 +1,4 @@
-#include "bindings/statistics_dict.hpp"
+#include "bindings/memory/statistics_dict.hpp"
 
 #include <array>
 #include <string>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "bindings/interned.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/python/interned.hpp"
 #include "threads/published.hpp"
 
 namespace nb = nanobind;

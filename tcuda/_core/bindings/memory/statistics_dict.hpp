@@ -3,8 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
-#include "host_allocator/host_statistics.hpp"
-#include "records/statistics.hpp"
+#include "memory/host_allocator/host_statistics.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 

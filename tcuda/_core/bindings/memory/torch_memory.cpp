@@ -1,10 +1,10 @@
-#include "bindings/torch_memory.hpp"
+#include "bindings/memory/torch_memory.hpp"
 
 #include <stdexcept>
 
-#include "bindings/ledger_errors.hpp"
+#include "bindings/memory/ledger_errors.hpp"
 #include "driver/stream_key.hpp"
-#include "ledger/torch_face.hpp"
+#include "memory/ledger/torch_face.hpp"
 
 namespace nb = nanobind;
 

@@ -1,7 +1,7 @@
 // The connection of the ledger with torch's pluggable allocator.
 #pragma once
 
-#include "bindings/python_ledger.hpp"
+#include "bindings/memory/python_ledger.hpp"
 
 namespace tcuda {
 

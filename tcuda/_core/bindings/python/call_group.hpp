@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace tcuda {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "bindings/python_type.hpp"
+#include "bindings/python/python_type.hpp"
 
 namespace tcuda {
 

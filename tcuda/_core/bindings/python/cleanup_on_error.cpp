@@ -1,20 +1,20 @@
-#include "bindings/mended.hpp"
+#include "bindings/python/cleanup_on_error.hpp"
 
-#include "bindings/callable.hpp"
-#include "bindings/insistence.hpp"
-#include "bindings/python_calls.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/python/callable.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/python/raised.hpp"
+#include "bindings/python/retry.hpp"
 
 namespace tcuda {
 namespace {
 
-using Mended = Callable<2>;
+using CleanupOnError = Callable<2>;
 enum Held { function, mend };
 
 PyObject *method_type = nullptr; // types.MethodType
 
 PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
-    PyObject *const *const held = Mended::of(self)->held;
+    PyObject *const *const held = CleanupOnError::of(self)->held;
     if (PyVectorcall_NARGS(flagged_count) == 0) {
         PyErr_SetString(PyExc_TypeError, "a method needs an object");
         return nullptr;
@@ -25,7 +25,7 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyOb
         return result;
     Raised raised;
     raised.take();
-    insist(raised, [&] { return done(tcuda::call(held[mend], first)); });
+    retry(raised, [&] { return done(tcuda::call(held[mend], first)); });
     raised.set_again();
     return nullptr;
 }
@@ -41,12 +41,12 @@ PyObject *get(PyObject *self, PyObject *object, PyObject *) {
 
 // An attribute of the function. `name` is the closure of the getter.
 PyObject *attribute(PyObject *self, void *name) {
-    return PyObject_GetAttrString(Mended::of(self)->held[function], static_cast<const char *>(name));
+    return PyObject_GetAttrString(CleanupOnError::of(self)->held[function], static_cast<const char *>(name));
 }
 
 } // namespace
 
-PyObject *make_mended_type() {
+PyObject *make_cleanup_on_error_type() {
     static char names[][13] = {"__doc__", "__module__", "__name__", "__qualname__"};
     static PyGetSetDef attributes[] = {
         {names[0], attribute, nullptr, nullptr, names[0]}, {names[1], attribute, nullptr, nullptr, names[1]},
@@ -58,13 +58,14 @@ PyObject *make_mended_type() {
     Py_XDECREF(types);
     if (method_type == nullptr)
         return nullptr;
-    return Mended::make_type("tcuda._core.Mended", sizeof(Mended), {Mended::member("__wrapped__", function)},
-                             {{Py_tp_descr_get, reinterpret_cast<void *>(get)}, {Py_tp_getset, attributes}},
-                             Py_TPFLAGS_METHOD_DESCRIPTOR);
+    return CleanupOnError::make_type("tcuda._core.CleanupOnError", sizeof(CleanupOnError),
+                                     {CleanupOnError::member("__wrapped__", function)},
+                                     {{Py_tp_descr_get, reinterpret_cast<void *>(get)}, {Py_tp_getset, attributes}},
+                                     Py_TPFLAGS_METHOD_DESCRIPTOR);
 }
 
-PyObject *make_mended(PyObject *type, PyObject *function, PyObject *mend) {
-    return Mended::make(type, call, {function, mend});
+PyObject *make_cleanup_on_error(PyObject *type, PyObject *function, PyObject *mend) {
+    return CleanupOnError::make(type, call, {function, mend});
 }
 
 } // namespace tcuda

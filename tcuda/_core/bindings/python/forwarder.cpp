@@ -1,6 +1,6 @@
-#include "bindings/forwarder.hpp"
+#include "bindings/python/forwarder.hpp"
 
-#include "bindings/callable.hpp"
+#include "bindings/python/callable.hpp"
 
 namespace tcuda {
 namespace {

@@ -1,11 +1,11 @@
-#include "bindings/interruption.hpp"
+#include "bindings/python/interruption.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utility>
 
-#include "bindings/raised.hpp"
+#include "bindings/python/raised.hpp"
 
 namespace nb = nanobind;
 

@@ -1,9 +1,9 @@
-#include "bindings/translated.hpp"
+#include "bindings/python/translated.hpp"
 
 #include <vector>
 
-#include "bindings/callable.hpp"
-#include "bindings/raised.hpp"
+#include "bindings/python/callable.hpp"
+#include "bindings/python/raised.hpp"
 
 namespace tcuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "bindings/host_pages_module.hpp"
+#include "bindings/races/host_pages_module.hpp"
 
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "bindings/interruption.hpp"
-#include "host_pages/page_watch.hpp"
+#include "bindings/python/interruption.hpp"
+#include "races/host_pages/page_watch.hpp"
 
 namespace nb = nanobind;
 

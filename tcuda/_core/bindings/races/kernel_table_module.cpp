@@ -1,4 +1,4 @@
-#include "bindings/kernel_table_module.hpp"
+#include "bindings/races/kernel_table_module.hpp"
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "bindings/python_launch_reader.hpp"
-#include "kernel_uses/kernel_use.hpp"
-#include "watch/kernel_table.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/races/python_launch_reader.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
+#include "races/watch/kernel_table.hpp"
 
 namespace nb = nanobind;
 

@@ -1,4 +1,4 @@
-#include "bindings/kernel_uses_module.hpp"
+#include "bindings/races/kernel_uses_module.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "kernel_uses/mangled_name.hpp"
-#include "kernel_uses/ptx_uses.hpp"
+#include "bindings/python/containers.hpp"
+#include "races/kernel_uses/mangled_name.hpp"
+#include "races/kernel_uses/ptx_uses.hpp"
 
 namespace nb = nanobind;
 

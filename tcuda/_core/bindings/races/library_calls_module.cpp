@@ -1,4 +1,4 @@
-#include "bindings/library_calls_module.hpp"
+#include "bindings/races/library_calls_module.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "library_calls/import_table.hpp"
-#include "library_calls/interception.hpp"
-#include "library_calls/signature.hpp"
-#include "library_calls/thunks.hpp"
-#include "watch/call_notes.hpp"
+#include "bindings/python/containers.hpp"
+#include "races/library_calls/import_table.hpp"
+#include "races/library_calls/interception.hpp"
+#include "races/library_calls/signature.hpp"
+#include "races/library_calls/thunks.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace nb = nanobind;
 

@@ -1,4 +1,4 @@
-#include "bindings/noted_calls.hpp"
+#include "bindings/races/noted_calls.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
-#include "bindings/use_reader.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/races/use_reader.hpp"
+#include "races/watch/call_notes.hpp"
 #include "threads/published.hpp"
 #include "threads/unwinding.hpp"
-#include "watch/call_notes.hpp"
 
 namespace nb = nanobind;
 

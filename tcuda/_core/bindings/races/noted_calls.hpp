@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "watch/call_notes.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace tcuda {
 

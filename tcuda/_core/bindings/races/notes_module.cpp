@@ -1,12 +1,12 @@
-#include "bindings/notes_module.hpp"
+#include "bindings/races/notes_module.hpp"
 
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "bindings/noted_calls.hpp"
-#include "bindings/python_notes.hpp"
-#include "bindings/use_reader.hpp"
-#include "watch/call_notes.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/races/noted_calls.hpp"
+#include "bindings/races/python_notes.hpp"
+#include "bindings/races/use_reader.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace nb = nanobind;
 

@@ -1,4 +1,4 @@
-#include "bindings/pending_races.hpp"
+#include "bindings/races/pending_races.hpp"
 
 #include <nanobind/nanobind.h>
 #include <pthread.h>
@@ -7,9 +7,9 @@
 #include <new>
 #include <utility>
 
-#include "bindings/cpython_functions.hpp"
-#include "bindings/python_race.hpp"
-#include "bindings/python_race_detector.hpp"
+#include "bindings/races/python_race.hpp"
+#include "bindings/races/python_race_detector.hpp"
+#include "bindings/threads/cpython_functions.hpp"
 #include "threads/published.hpp"
 
 namespace nb = nanobind;

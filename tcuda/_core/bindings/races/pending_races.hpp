@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "races/race_detector.hpp"
+#include "races/order/race_detector.hpp"
 
 namespace tcuda {
 

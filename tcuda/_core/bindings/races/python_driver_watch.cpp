@@ -1,12 +1,12 @@
-#include "bindings/python_driver_watch.hpp"
+#include "bindings/races/python_driver_watch.hpp"
 
 #include <dlfcn.h>
 
 #include <stdexcept>
 
-#include "bindings/pending_races.hpp"
-#include "bindings/python_stacks.hpp"
-#include "watch/kernel_table.hpp"
+#include "bindings/races/pending_races.hpp"
+#include "bindings/threads/python_stacks.hpp"
+#include "races/watch/kernel_table.hpp"
 
 namespace nb = nanobind;
 

@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "bindings/python_race_detector.hpp"
-#include "cupti/subscription.hpp"
-#include "watch/driver_watch.hpp"
-#include "watch/graph_watch.hpp"
-#include "watch/kernel_questions.hpp"
-#include "watch/launch_reader.hpp"
+#include "bindings/races/python_race_detector.hpp"
+#include "races/cupti/subscription.hpp"
+#include "races/watch/driver_watch.hpp"
+#include "races/watch/graph_watch.hpp"
+#include "races/watch/kernel_questions.hpp"
+#include "races/watch/launch_reader.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "bindings/python_launch_reader.hpp"
+#include "bindings/races/python_launch_reader.hpp"
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -18,15 +18,15 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "bindings/python_race_detector.hpp"
-#include "bindings/python_stacks.hpp"
-#include "bindings/use_reader.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/races/python_race_detector.hpp"
+#include "bindings/races/use_reader.hpp"
+#include "bindings/threads/python_stacks.hpp"
 #include "driver/stream_key.hpp"
-#include "watch/call_notes.hpp"
-#include "watch/graph_watch.hpp"
-#include "watch/kernel_questions.hpp"
-#include "watch/launch_reader.hpp"
+#include "races/watch/call_notes.hpp"
+#include "races/watch/graph_watch.hpp"
+#include "races/watch/kernel_questions.hpp"
+#include "races/watch/launch_reader.hpp"
 
 namespace nb = nanobind;
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "races/race_detector.hpp"
-#include "watch/call_notes.hpp"
+#include "races/order/race_detector.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace tcuda {
 

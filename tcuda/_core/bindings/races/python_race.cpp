@@ -1,10 +1,10 @@
-#include "bindings/python_race.hpp"
+#include "bindings/races/python_race.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include "bindings/containers.hpp"
-#include "bindings/python_stacks.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/threads/python_stacks.hpp"
 #include "driver/stream_key.hpp"
 
 namespace nb = nanobind;

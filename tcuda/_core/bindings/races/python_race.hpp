@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "races/race.hpp"
+#include "races/order/race.hpp"
 
 namespace tcuda {
 

@@ -1,11 +1,11 @@
-#include "bindings/python_race_detector.hpp"
+#include "bindings/races/python_race_detector.hpp"
 
 #include <stdexcept>
 #include <utility>
 
-#include "bindings/pending_races.hpp"
-#include "bindings/python_ledger.hpp"
-#include "bindings/python_race.hpp"
+#include "bindings/memory/python_ledger.hpp"
+#include "bindings/races/pending_races.hpp"
+#include "bindings/races/python_race.hpp"
 
 namespace nb = nanobind;
 

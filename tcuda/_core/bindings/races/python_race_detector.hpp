@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "races/race_detector.hpp"
+#include "races/order/race_detector.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "bindings/races_module.hpp"
+#include "bindings/races/races_module.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/containers.hpp"
-#include "bindings/pending_races.hpp"
-#include "bindings/python_race.hpp"
-#include "bindings/python_race_detector.hpp"
-#include "bindings/python_stacks.hpp"
-#include "bindings/use_reader.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/races/pending_races.hpp"
+#include "bindings/races/python_race.hpp"
+#include "bindings/races/python_race_detector.hpp"
+#include "bindings/races/use_reader.hpp"
+#include "bindings/threads/python_stacks.hpp"
 #include "driver/stream_key.hpp"
 
 namespace nb = nanobind;

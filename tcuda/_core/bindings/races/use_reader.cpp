@@ -1,6 +1,6 @@
-#include "bindings/use_reader.hpp"
+#include "bindings/races/use_reader.hpp"
 
-#include "bindings/owned.hpp"
+#include "bindings/python/owned.hpp"
 
 namespace tcuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "races/race_detector.hpp"
+#include "races/order/race_detector.hpp"
 
 namespace tcuda {
 

@@ -1,10 +1,10 @@
-#include "bindings/watch_module.hpp"
+#include "bindings/races/watch_module.hpp"
 
 #include <nanobind/stl/string.h>
 
-#include "bindings/containers.hpp"
-#include "bindings/python_driver_watch.hpp"
-#include "cupti/calls.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/races/python_driver_watch.hpp"
+#include "races/cupti/calls.hpp"
 
 namespace nb = nanobind;
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/noted_calls.hpp"
+#include "bindings/races/noted_calls.hpp"
+#include "races/watch/call_notes.hpp"
 #include "transfers/transfer.hpp"
-#include "watch/call_notes.hpp"
 
 namespace tcuda {
 

@@ -1,12 +1,12 @@
-#include "bindings/random_module.hpp"
+#include "bindings/random/random_module.hpp"
 
 #include <nanobind/stl/pair.h>
 
 #include <cstring>
 
-#include "bindings/buffer.hpp"
-#include "bindings/containers.hpp"
-#include "bindings/work_notes.hpp"
+#include "bindings/python/buffer.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/races/work_notes.hpp"
 #include "random/captured_state.hpp"
 #include "random/fill_kernel.hpp"
 #include "random/philox_passes.hpp"

@@ -1,12 +1,12 @@
-#include "bindings/device_scope.hpp"
+#include "bindings/scopes/device_scope.hpp"
 
 #include <structmember.h>
 
 #include <cstddef>
 
-#include "bindings/python_calls.hpp"
-#include "bindings/python_type.hpp"
-#include "bindings/scope_exit.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/python/python_type.hpp"
+#include "bindings/scopes/scope_exit.hpp"
 
 namespace tcuda {
 namespace {
@@ -44,7 +44,7 @@ PyObject *enter(PyObject *self, PyObject *) {
     Py_INCREF(self);
     if (!note_entered({self, false, previous, nullptr, nullptr, -1})) {
         raised.take();
-        insist_on_device(raised, *calls, previous);
+        enter_device_with_retries(raised, *calls, previous);
         Py_DECREF(self);
         return none_unless(raised);
     }

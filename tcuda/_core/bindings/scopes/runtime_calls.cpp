@@ -1,4 +1,4 @@
-#include "bindings/runtime_calls.hpp"
+#include "bindings/scopes/runtime_calls.hpp"
 
 #include <new>
 #include <utility>

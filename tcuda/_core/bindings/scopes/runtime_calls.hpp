@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "bindings/python_calls.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace tcuda {
 

@@ -1,24 +1,24 @@
-#include "bindings/scope_exit.hpp"
+#include "bindings/scopes/scope_exit.hpp"
 
-#include "bindings/insistence.hpp"
-#include "bindings/python_calls.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/python/retry.hpp"
 
 namespace tcuda {
 namespace {
 
 void undo(const EnteredScope &scope, const RuntimeCalls &calls, Raised &raised) {
     if (scope.stream_source == nullptr) {
-        insist_on_device(raised, calls, scope.device);
+        enter_device_with_retries(raised, calls, scope.device);
         return;
     }
-    insist_on_device(raised, calls, scope.stream_device);
-    insist_on_exit(raised, calls);
+    enter_device_with_retries(raised, calls, scope.stream_device);
+    exit_stream_with_retries(raised, calls);
     // CuPy goes back to its own stack, which set_stream() does not change. torch goes back to the stream that was
     // current.
-    insist_on_stream(raised, calls, scope.stream_target);
+    enter_stream_with_retries(raised, calls, scope.stream_target);
     if (scope.device != scope.stream_device) {
-        insist_on_device(raised, calls, scope.device);
-        insist_on_stream(raised, calls, scope.stream_source);
+        enter_device_with_retries(raised, calls, scope.device);
+        enter_stream_with_retries(raised, calls, scope.stream_source);
     }
 }
 
@@ -48,8 +48,8 @@ PyObject *exit(PyObject *self, PyObject *const *, Py_ssize_t count, PyObject *na
 
 } // namespace
 
-void insist_on_device(Raised &raised, const RuntimeCalls &calls, long long device) {
-    insist(raised, [&] {
+void enter_device_with_retries(Raised &raised, const RuntimeCalls &calls, long long device) {
+    retry(raised, [&] {
         const long long current = calls.current_device();
         if (current == -1 && PyErr_Occurred())
             return false;
@@ -57,8 +57,8 @@ void insist_on_device(Raised &raised, const RuntimeCalls &calls, long long devic
     });
 }
 
-void insist_on_stream(Raised &raised, const RuntimeCalls &calls, PyObject *stream) {
-    insist(raised, [&] {
+void enter_stream_with_retries(Raised &raised, const RuntimeCalls &calls, PyObject *stream) {
+    retry(raised, [&] {
         PyObject *const current = call(calls.current_stream);
         const bool is_current = current == stream;
         Py_XDECREF(current);
@@ -66,8 +66,8 @@ void insist_on_stream(Raised &raised, const RuntimeCalls &calls, PyObject *strea
     });
 }
 
-void insist_on_exit(Raised &raised, const RuntimeCalls &calls) {
-    insist(raised, [&] { return done(call(calls.exit_stream)); });
+void exit_stream_with_retries(Raised &raised, const RuntimeCalls &calls) {
+    retry(raised, [&] { return done(call(calls.exit_stream)); });
 }
 
 void undo_abandoned_on_top(const RuntimeCalls &calls, Raised &raised) {

@@ -3,16 +3,16 @@
 
 #include <Python.h>
 
-#include "bindings/raised.hpp"
-#include "bindings/runtime_calls.hpp"
-#include "bindings/thread_scopes.hpp"
+#include "bindings/python/raised.hpp"
+#include "bindings/scopes/runtime_calls.hpp"
+#include "bindings/scopes/thread_scopes.hpp"
 
 namespace tcuda {
 
 // Steps of the way back. `raised` takes the exceptions of each step.
-void insist_on_device(Raised &raised, const RuntimeCalls &calls, long long device);
-void insist_on_stream(Raised &raised, const RuntimeCalls &calls, PyObject *stream);
-void insist_on_exit(Raised &raised, const RuntimeCalls &calls);
+void enter_device_with_retries(Raised &raised, const RuntimeCalls &calls, long long device);
+void enter_stream_with_retries(Raised &raised, const RuntimeCalls &calls, PyObject *stream);
+void exit_stream_with_retries(Raised &raised, const RuntimeCalls &calls);
 
 // Goes back from the scopes on top of this thread's stack that other threads have left. Abandoned scopes are rare, so
 // the look at the stack, which needs its lock, is left out where there are none.

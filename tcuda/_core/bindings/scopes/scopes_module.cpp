@@ -1,11 +1,11 @@
-#include "bindings/scopes_module.hpp"
+#include "bindings/scopes/scopes_module.hpp"
 
-#include "bindings/device_scope.hpp"
-#include "bindings/runtime_calls.hpp"
-#include "bindings/stream_entry.hpp"
-#include "bindings/stream_methods.hpp"
-#include "bindings/stream_scope.hpp"
-#include "bindings/thread_scopes.hpp"
+#include "bindings/scopes/device_scope.hpp"
+#include "bindings/scopes/runtime_calls.hpp"
+#include "bindings/scopes/stream_entry.hpp"
+#include "bindings/scopes/stream_methods.hpp"
+#include "bindings/scopes/stream_scope.hpp"
+#include "bindings/scopes/thread_scopes.hpp"
 
 namespace nb = nanobind;
 

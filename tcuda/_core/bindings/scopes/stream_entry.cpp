@@ -1,7 +1,7 @@
-#include "bindings/stream_entry.hpp"
+#include "bindings/scopes/stream_entry.hpp"
 
-#include "bindings/python_calls.hpp"
-#include "bindings/scope_exit.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/scopes/scope_exit.hpp"
 
 namespace tcuda {
 namespace {
@@ -47,12 +47,12 @@ bool enter_stream(PyObject *owner, PyObject *stream, PreviousStreams *previous) 
         if (note_entered({owner, false, device, source, target, index}))
             return true;
         raised.take();
-        insist_on_exit(raised, calls);
-        insist_on_stream(raised, calls, target);
+        exit_stream_with_retries(raised, calls);
+        enter_stream_with_retries(raised, calls, target);
     }
     if (PyErr_Occurred())
         raised.take();
-    insist_on_device(raised, calls, device);
+    enter_device_with_retries(raised, calls, device);
     Py_DECREF(owner);
     Py_DECREF(source);
     Py_XDECREF(target);

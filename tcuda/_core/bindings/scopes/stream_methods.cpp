@@ -1,8 +1,8 @@
-#include "bindings/stream_methods.hpp"
+#include "bindings/scopes/stream_methods.hpp"
 
-#include "bindings/python_type.hpp"
-#include "bindings/scope_exit.hpp"
-#include "bindings/stream_entry.hpp"
+#include "bindings/python/python_type.hpp"
+#include "bindings/scopes/scope_exit.hpp"
+#include "bindings/scopes/stream_entry.hpp"
 
 namespace tcuda {
 namespace {

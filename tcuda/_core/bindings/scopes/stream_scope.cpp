@@ -1,13 +1,13 @@
-#include "bindings/stream_scope.hpp"
+#include "bindings/scopes/stream_scope.hpp"
 
 #include <structmember.h>
 
 #include <cstddef>
 #include <utility>
 
-#include "bindings/python_type.hpp"
-#include "bindings/scope_exit.hpp"
-#include "bindings/stream_entry.hpp"
+#include "bindings/python/python_type.hpp"
+#include "bindings/scopes/scope_exit.hpp"
+#include "bindings/scopes/stream_entry.hpp"
 
 namespace tcuda {
 namespace {

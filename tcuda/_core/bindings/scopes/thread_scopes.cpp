@@ -1,4 +1,4 @@
-#include "bindings/thread_scopes.hpp"
+#include "bindings/scopes/thread_scopes.hpp"
 
 #include <algorithm>
 #include <iterator>

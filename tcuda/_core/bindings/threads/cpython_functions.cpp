@@ -1,8 +1,8 @@
-#include "bindings/cpython_functions.hpp"
+#include "bindings/threads/cpython_functions.hpp"
 
 #include <dlfcn.h>
 
-#include "bindings/python_calls.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace tcuda {
 namespace {

@@ -1,8 +1,8 @@
-#include "bindings/python_lock.hpp"
+#include "bindings/threads/python_lock.hpp"
 
 #include <Python.h>
 
-#include "bindings/cpython_functions.hpp"
+#include "bindings/threads/cpython_functions.hpp"
 #include "threads/interpreter.hpp"
 
 namespace tcuda {

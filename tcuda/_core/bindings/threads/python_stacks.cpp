@@ -1,15 +1,15 @@
-#include "bindings/python_stacks.hpp"
+#include "bindings/threads/python_stacks.hpp"
 
 #include <nanobind/nanobind.h>
 
 #include <new>
 #include <utility>
 
-#include "bindings/cpython_functions.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_lock.hpp"
-#include "bindings/stack_keeper.hpp"
-#include "bindings/stack_table.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/threads/cpython_functions.hpp"
+#include "bindings/threads/python_lock.hpp"
+#include "bindings/threads/stack_keeper.hpp"
+#include "bindings/threads/stack_table.hpp"
 
 namespace nb = nanobind;
 

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "allocator/block.hpp"
+#include "memory/allocator/block.hpp"
 
 namespace tcuda {
 

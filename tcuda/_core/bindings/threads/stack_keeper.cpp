@@ -1,4 +1,4 @@
-#include "bindings/stack_keeper.hpp"
+#include "bindings/threads/stack_keeper.hpp"
 
 #include <nanobind/nanobind.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "bindings/python_stacks.hpp"
+#include "bindings/threads/python_stacks.hpp"
 #include "threads/published.hpp"
 
 namespace tcuda {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/block.hpp"
+#include "memory/allocator/block.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "bindings/stack_table.hpp"
+#include "bindings/threads/stack_table.hpp"
 
 #include <pthread.h>
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "allocator/block.hpp"
+#include "memory/allocator/block.hpp"
 
 namespace tcuda {
 

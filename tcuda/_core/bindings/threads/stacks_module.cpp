@@ -1,4 +1,4 @@
-#include "bindings/stacks_module.hpp"
+#include "bindings/threads/stacks_module.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "bindings/python_stacks.hpp"
+#include "bindings/threads/python_stacks.hpp"
 
 namespace nb = nanobind;
 

@@ -1,11 +1,11 @@
-#include "bindings/plain_calls.hpp"
+#include "bindings/transfers/plain_calls.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "bindings/transfer_call.hpp"
-#include "bindings/work_notes.hpp"
+#include "bindings/races/work_notes.hpp"
+#include "bindings/transfers/transfer_call.hpp"
 #include "transfers/pack_tables.hpp"
 
 namespace nb = nanobind;

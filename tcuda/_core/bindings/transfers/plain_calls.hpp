@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/owned.hpp"
-#include "bindings/python_transfers.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/transfers/python_transfers.hpp"
 
 namespace tcuda {
 

@@ -1,13 +1,13 @@
-#include "bindings/python_transfers.hpp"
+#include "bindings/transfers/python_transfers.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
-#include "bindings/transfer_call.hpp"
-#include "bindings/work_notes.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/races/work_notes.hpp"
+#include "bindings/transfers/transfer_call.hpp"
 #include "driver/relaxed_captures.hpp"
 #include "transfers/pack_tables.hpp"
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/array_reader.hpp"
-#include "bindings/array_type.hpp"
-#include "bindings/current_stream.hpp"
+#include "bindings/arrays/array_reader.hpp"
+#include "bindings/arrays/array_type.hpp"
+#include "bindings/scopes/current_stream.hpp"
 #include "transfers/transfer.hpp"
 
 namespace tcuda {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/noted_calls.hpp"
-#include "bindings/owned.hpp"
-#include "bindings/python_calls.hpp"
-#include "bindings/python_transfers.hpp"
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
+#include "bindings/races/noted_calls.hpp"
+#include "bindings/transfers/python_transfers.hpp"
 #include "transfers/transfer.hpp"
 
 namespace tcuda {

@@ -1,4 +1,4 @@
-#include "bindings/transfers_module.hpp"
+#include "bindings/transfers/transfers_module.hpp"
 
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -7,10 +7,10 @@
 #include <tuple>
 #include <vector>
 
-#include "bindings/call_group.hpp"
-#include "bindings/containers.hpp"
-#include "bindings/plain_calls.hpp"
-#include "bindings/python_transfers.hpp"
+#include "bindings/python/call_group.hpp"
+#include "bindings/python/containers.hpp"
+#include "bindings/transfers/plain_calls.hpp"
+#include "bindings/transfers/python_transfers.hpp"
 #include "transfers/pack_tables.hpp"
 
 namespace nb = nanobind;

@@ -1,4 +1,4 @@
-#include "host_kernels/access_recorder.hpp"
+#include "emulated/kernels/access_recorder.hpp"
 
 #include <algorithm>
 

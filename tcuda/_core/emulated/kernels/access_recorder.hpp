@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "host_kernels/region_builder.hpp"
+#include "emulated/kernels/region_builder.hpp"
 #include <tcuda_abi.h>
 
 namespace tcuda {

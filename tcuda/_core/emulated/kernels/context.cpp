@@ -1,4 +1,4 @@
-#include "host_kernels/context.hpp"
+#include "emulated/kernels/context.hpp"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include "host_kernels/fault_guard.hpp"
+#include "emulated/kernels/fault_guard.hpp"
 
 #include <csignal>
 #include <sys/mman.h>

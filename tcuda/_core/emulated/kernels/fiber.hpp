@@ -1,7 +1,7 @@
 // A fiber, and a queue of fibers.
 #pragma once
 
-#include "host_kernels/context.hpp"
+#include "emulated/kernels/context.hpp"
 #include <tcuda_abi.h>
 
 namespace tcuda {

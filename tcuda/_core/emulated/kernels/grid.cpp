@@ -1,4 +1,4 @@
-#include "host_kernels/grid.hpp"
+#include "emulated/kernels/grid.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "host_kernels/watchdog.hpp"
+#include "emulated/kernels/watchdog.hpp"
 
 namespace tcuda {
 namespace {

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "host_kernels/access_recorder.hpp"
-#include "host_kernels/context.hpp"
-#include "host_kernels/fault_guard.hpp"
-#include "host_kernels/fiber.hpp"
-#include "host_kernels/launch_memory.hpp"
-#include "host_kernels/loaded_module.hpp"
-#include "host_kernels/thread_stacks.hpp"
+#include "emulated/kernels/access_recorder.hpp"
+#include "emulated/kernels/context.hpp"
+#include "emulated/kernels/fault_guard.hpp"
+#include "emulated/kernels/fiber.hpp"
+#include "emulated/kernels/launch_memory.hpp"
+#include "emulated/kernels/loaded_module.hpp"
+#include "emulated/kernels/thread_stacks.hpp"
 #include <tcuda_abi.h>
 
 namespace tcuda {

@@ -1,4 +1,4 @@
-#include "host_kernels/launch_memory.hpp"
+#include "emulated/kernels/launch_memory.hpp"
 
 #include <algorithm>
 #include <iterator>

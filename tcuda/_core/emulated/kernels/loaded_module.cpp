@@ -1,4 +1,4 @@
-#include "host_kernels/loaded_module.hpp"
+#include "emulated/kernels/loaded_module.hpp"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -1,4 +1,4 @@
-#include "host_kernels/region_builder.hpp"
+#include "emulated/kernels/region_builder.hpp"
 
 #include <algorithm>
 #include <functional>

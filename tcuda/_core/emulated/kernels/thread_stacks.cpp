@@ -1,4 +1,4 @@
-#include "host_kernels/thread_stacks.hpp"
+#include "emulated/kernels/thread_stacks.hpp"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "host_kernels/watchdog.hpp"
+#include "emulated/kernels/watchdog.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -7,7 +7,7 @@
 #include <system_error>
 #include <thread>
 
-#include "host_kernels/grid.hpp"
+#include "emulated/kernels/grid.hpp"
 #include "threads/published.hpp"
 
 namespace tcuda {

@@ -1,4 +1,4 @@
-#include "driver/host_arena.hpp"
+#include "emulated/memory/emulated_arena.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <iterator>
 #include <new>
 
-#include "driver/host_pointer.hpp"
+#include "emulated/memory/pointer.hpp"
 #include "threads/published.hpp"
 
 namespace tcuda {
@@ -31,12 +31,12 @@ std::size_t memory_of_machine() {
 
 } // namespace
 
-HostArena::~HostArena() {
+EmulatedArena::~EmulatedArena() {
     for (const auto &[address, chunk] : chunks_)
         munmap(host_pointer(address), chunk.size);
 }
 
-std::uintptr_t HostArena::allocate(std::size_t size) {
+std::uintptr_t EmulatedArena::allocate(std::size_t size) {
     size += gap;
     auto best = sizes_.lower_bound({size, 0});
     if (best == sizes_.end()) {
@@ -60,7 +60,7 @@ std::uintptr_t HostArena::allocate(std::size_t size) {
     return address;
 }
 
-void HostArena::release(std::uintptr_t address, std::size_t size) noexcept {
+void EmulatedArena::release(std::uintptr_t address, std::size_t size) noexcept {
     const auto chunk = chunk_of(address);
     const std::uintptr_t begin = chunk->first, end = begin + chunk->second.size;
     size += gap;
@@ -88,12 +88,12 @@ void HostArena::release(std::uintptr_t address, std::size_t size) noexcept {
         trim();
 }
 
-std::size_t HostArena::offset_of(std::uintptr_t address) const {
+std::size_t EmulatedArena::offset_of(std::uintptr_t address) const {
     const auto chunk = chunk_of(address);
     return chunk->second.offset + (address - chunk->first);
 }
 
-bool HostArena::add_chunk(std::size_t size) {
+bool EmulatedArena::add_chunk(std::size_t size) {
     const std::size_t length = size >= own_chunk ? rounded(size, page) : chunk_size;
     if (size > memory_of_machine() || length > end_ - next_offset_)
         return false;
@@ -118,7 +118,7 @@ bool HostArena::add_chunk(std::size_t size) {
     return true;
 }
 
-void HostArena::add_free(std::uintptr_t address, std::size_t size) {
+void EmulatedArena::add_free(std::uintptr_t address, std::size_t size) {
     const auto added = free_.emplace(address, size).first;
     try {
         sizes_.emplace(size, address);
@@ -128,13 +128,13 @@ void HostArena::add_free(std::uintptr_t address, std::size_t size) {
     }
 }
 
-void HostArena::erase_free(std::uintptr_t address, std::size_t size) {
+void EmulatedArena::erase_free(std::uintptr_t address, std::size_t size) {
     free_.erase(address);
     sizes_.erase({size, address});
 }
 
 // Gives the whole pages of a range back.
-void HostArena::discard(std::uintptr_t address, std::size_t size) {
+void EmulatedArena::discard(std::uintptr_t address, std::size_t size) {
     const std::uintptr_t begin = rounded(address, page), end = (address + size) / page * page;
     if (begin >= end)
         return;
@@ -145,7 +145,7 @@ void HostArena::discard(std::uintptr_t address, std::size_t size) {
 }
 
 // Gives the pages of all free ranges back, and unmaps the chunks without blocks.
-void HostArena::trim() {
+void EmulatedArena::trim() {
     warm_ = 0;
     for (auto range = free_.begin(); range != free_.end();) {
         const auto [address, size] = *range++;
@@ -159,7 +159,7 @@ void HostArena::trim() {
     }
 }
 
-HostArena::Chunks::const_iterator HostArena::chunk_of(std::uintptr_t address) const {
+EmulatedArena::Chunks::const_iterator EmulatedArena::chunk_of(std::uintptr_t address) const {
     return std::prev(chunks_.upper_bound(address));
 }
 

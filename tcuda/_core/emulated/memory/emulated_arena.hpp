@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "driver/shared_file.hpp"
+#include "emulated/memory/shared_file.hpp"
 
 namespace tcuda {
 
@@ -20,13 +20,13 @@ namespace tcuda {
 // kernels find the access.
 //
 // Sizes are multiples of `unit`. The owner holds a lock for every call.
-class HostArena {
+class EmulatedArena {
 public:
     // Without a file, the memory is private to the process. The arena uses the part of the file before `end`.
-    explicit HostArena(std::shared_ptr<SharedFile> file, std::size_t end) : file_(std::move(file)), end_(end) {}
-    ~HostArena();
-    HostArena(const HostArena &) = delete;
-    HostArena &operator=(const HostArena &) = delete;
+    explicit EmulatedArena(std::shared_ptr<SharedFile> file, std::size_t end) : file_(std::move(file)), end_(end) {}
+    ~EmulatedArena();
+    EmulatedArena(const EmulatedArena &) = delete;
+    EmulatedArena &operator=(const EmulatedArena &) = delete;
 
     // The address of a new block; 0 if the system has no memory.
     std::uintptr_t allocate(std::size_t size);

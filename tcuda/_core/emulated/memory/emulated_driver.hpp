@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "driver/driver.hpp"
-#include "driver/host_memory.hpp"
+#include "emulated/memory/emulated_memory.hpp"
 
 namespace tcuda {
 
 // A subclass has the stream and event entries: emulated streams live outside of the core.
-class HostDriver : public Driver {
+class EmulatedDriver : public Driver {
 public:
-    explicit HostDriver(std::vector<HostMemory *> memories) : memories_(std::move(memories)) {}
+    explicit EmulatedDriver(std::vector<EmulatedMemory *> memories) : memories_(std::move(memories)) {}
 
     int enter(int) override { return success; }
     int allocate(int device, std::size_t size, Address *address) override {
@@ -30,7 +30,7 @@ public:
     void adopt(int device, Address address, std::size_t size) override { memory(device).adopt(address, size); }
     void disown(int device, Address address) override { memory(device).disown(address); }
     int granularity(int, std::size_t *bytes) override {
-        *bytes = HostMemory::page;
+        *bytes = EmulatedMemory::page;
         return success;
     }
     int reserve(int device, std::size_t size, Address *address) override {
@@ -100,10 +100,10 @@ public:
     int use(int) override { return success; } // every device can access all memory of the host
 
 private:
-    HostMemory &memory(int device) { return *memories_.at(static_cast<std::size_t>(device)); }
+    EmulatedMemory &memory(int device) { return *memories_.at(static_cast<std::size_t>(device)); }
     static int result(bool done) { return done ? success : invalid_value; }
 
-    const std::vector<HostMemory *> memories_;
+    const std::vector<EmulatedMemory *> memories_;
 };
 
 } // namespace tcuda

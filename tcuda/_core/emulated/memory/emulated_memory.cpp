@@ -1,4 +1,4 @@
-#include "driver/host_memory.hpp"
+#include "emulated/memory/emulated_memory.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "driver/host_pointer.hpp"
+#include "emulated/memory/pointer.hpp"
 
 namespace tcuda {
 namespace {
@@ -25,7 +25,7 @@ struct Header {
 constexpr std::uint64_t header_mark = 0x7463756461206970;
 
 std::size_t header_of(std::size_t offset) {
-    return first_header + (offset - first_physical) / HostMemory::page * sizeof(Header);
+    return first_header + (offset - first_physical) / EmulatedMemory::page * sizeof(Header);
 }
 
 // Replaces pages by new private pages.
@@ -36,9 +36,9 @@ bool replace(std::uintptr_t address, std::size_t size, int protection) {
 
 } // namespace
 
-HostMemory::HostMemory(std::size_t limit) : limit_(limit), next_offset_(first_physical) {}
+EmulatedMemory::EmulatedMemory(std::size_t limit) : limit_(limit), next_offset_(first_physical) {}
 
-HostMemory::~HostMemory() {
+EmulatedMemory::~EmulatedMemory() {
     for (const auto &[address, block] : imports_)
         munmap(host_pointer(block.mapping.address), block.mapping.size);
     for (const auto &[address, size] : reservations_)
@@ -55,14 +55,14 @@ HostMemory::~HostMemory() {
 }
 
 // A process may fork before it uses the memory. Each child then has a memory of its own.
-bool HostMemory::in_child() const {
+bool EmulatedMemory::in_child() const {
     const unsigned process = forks();
     unsigned owner = nobody;
     return !owner_.compare_exchange_strong(owner, process, std::memory_order_relaxed) && owner != process;
 }
 
 // The file is made when the memory is first used, because most processes use few of the devices.
-const std::shared_ptr<SharedFile> &HostMemory::file() {
+const std::shared_ptr<SharedFile> &EmulatedMemory::file() {
     if (!asked_file_) {
         file_ = SharedFile::create();
         asked_file_ = true;
@@ -70,15 +70,15 @@ const std::shared_ptr<SharedFile> &HostMemory::file() {
     return file_;
 }
 
-HostArena &HostMemory::arena() {
+EmulatedArena &EmulatedMemory::arena() {
     if (arena_ == nullptr)
-        arena_ = std::make_unique<HostArena>(file(), first_header);
+        arena_ = std::make_unique<EmulatedArena>(file(), first_header);
     return *arena_;
 }
 
 // Blocks
 
-std::uintptr_t HostMemory::allocate(std::size_t size, bool exportable) {
+std::uintptr_t EmulatedMemory::allocate(std::size_t size, bool exportable) {
     if (in_child())
         return 0;
     const std::lock_guard lock(mutex_);
@@ -98,7 +98,7 @@ std::uintptr_t HostMemory::allocate(std::size_t size, bool exportable) {
     return address;
 }
 
-bool HostMemory::release(std::uintptr_t address) {
+bool EmulatedMemory::release(std::uintptr_t address) {
     if (in_child())
         return false;
     const std::lock_guard lock(mutex_);
@@ -117,17 +117,17 @@ bool HostMemory::release(std::uintptr_t address) {
     return true;
 }
 
-void HostMemory::keep_freed() {
+void EmulatedMemory::keep_freed() {
     const std::lock_guard lock(mutex_);
     keeps_freed_ = true;
 }
 
-std::size_t HostMemory::kept() const {
+std::size_t EmulatedMemory::kept() const {
     const std::lock_guard lock(mutex_);
     return kept_bytes_;
 }
 
-void HostMemory::give_back() {
+void EmulatedMemory::give_back() {
     if (in_child())
         return;
     const std::lock_guard lock(mutex_);
@@ -144,12 +144,12 @@ void HostMemory::give_back() {
 }
 
 // The caller has reserved room for one more element.
-void HostMemory::keep(Return how, std::uintptr_t address, std::size_t size) noexcept {
+void EmulatedMemory::keep(Return how, std::uintptr_t address, std::size_t size) noexcept {
     kept_.push_back({how, {address, size}});
     kept_bytes_ += size;
 }
 
-bool HostMemory::is_reserved_and_unmapped(Block range) const {
+bool EmulatedMemory::is_reserved_and_unmapped(Block range) const {
     const auto reservation = reservations_.upper_bound(range.address);
     if (reservation == reservations_.begin() ||
         range.address - std::prev(reservation)->first >= std::prev(reservation)->second)
@@ -160,19 +160,19 @@ bool HostMemory::is_reserved_and_unmapped(Block range) const {
                               std::prev(next)->first + std::prev(next)->second.size <= range.address);
 }
 
-void HostMemory::adopt(std::uintptr_t address, std::size_t size) {
+void EmulatedMemory::adopt(std::uintptr_t address, std::size_t size) {
     if (block_at(address).has_value())
         return;
     const std::lock_guard lock(mutex_);
     adopted_[address] = size;
 }
 
-void HostMemory::disown(std::uintptr_t address) {
+void EmulatedMemory::disown(std::uintptr_t address) {
     const std::lock_guard lock(mutex_);
     adopted_.erase(address);
 }
 
-std::optional<HostMemory::Block> HostMemory::block_at(std::uintptr_t address) const {
+std::optional<EmulatedMemory::Block> EmulatedMemory::block_at(std::uintptr_t address) const {
     const std::lock_guard lock(mutex_);
     const auto after = blocks_.upper_bound(address);
     if (after != blocks_.begin()) {
@@ -202,7 +202,7 @@ std::optional<HostMemory::Block> HostMemory::block_at(std::uintptr_t address) co
     return Block{first->first, end - first->first};
 }
 
-bool HostMemory::is_unmapped(std::uintptr_t address) const {
+bool EmulatedMemory::is_unmapped(std::uintptr_t address) const {
     {
         const std::lock_guard lock(mutex_);
         const auto after = reservations_.upper_bound(address);
@@ -214,14 +214,14 @@ bool HostMemory::is_unmapped(std::uintptr_t address) const {
 
 // Blocks in several processes
 
-int HostMemory::descriptor() {
+int EmulatedMemory::descriptor() {
     if (in_child())
         return -1;
     const std::lock_guard lock(mutex_);
     return file() == nullptr ? -1 : file_->descriptor();
 }
 
-std::optional<HostMemory::Place> HostMemory::place_of(std::uintptr_t address) const {
+std::optional<EmulatedMemory::Place> EmulatedMemory::place_of(std::uintptr_t address) const {
     if (in_child())
         return std::nullopt;
     const std::lock_guard lock(mutex_);
@@ -234,7 +234,7 @@ std::optional<HostMemory::Place> HostMemory::place_of(std::uintptr_t address) co
     return Place{arena_->offset_of(start), block.size};
 }
 
-std::uintptr_t HostMemory::import_block(int descriptor, Place place) {
+std::uintptr_t EmulatedMemory::import_block(int descriptor, Place place) {
     if (in_child() || place.size == 0 || place.offset >= first_header || place.size > first_header - place.offset)
         return 0;
     const std::shared_ptr<SharedFile> source = SharedFile::open(descriptor);
@@ -256,7 +256,7 @@ std::uintptr_t HostMemory::import_block(int descriptor, Place place) {
     return mapping + before;
 }
 
-bool HostMemory::close_import(std::uintptr_t address) {
+bool EmulatedMemory::close_import(std::uintptr_t address) {
     const std::lock_guard lock(mutex_);
     const auto found = imports_.find(address);
     if (found == imports_.end())
@@ -268,7 +268,7 @@ bool HostMemory::close_import(std::uintptr_t address) {
 
 // Virtual memory
 
-bool HostMemory::reserve(std::size_t size, std::uintptr_t *address) {
+bool EmulatedMemory::reserve(std::size_t size, std::uintptr_t *address) {
     if (in_child())
         return false;
     const std::lock_guard lock(mutex_);
@@ -291,7 +291,7 @@ bool HostMemory::reserve(std::size_t size, std::uintptr_t *address) {
     return true;
 }
 
-bool HostMemory::unreserve(std::uintptr_t address, std::size_t size) {
+bool EmulatedMemory::unreserve(std::uintptr_t address, std::size_t size) {
     const std::lock_guard lock(mutex_);
     const auto found = reservations_.find(address);
     const auto mapping = mappings_.lower_bound(address);
@@ -308,7 +308,7 @@ bool HostMemory::unreserve(std::uintptr_t address, std::size_t size) {
     return true;
 }
 
-bool HostMemory::create(std::size_t size, std::uint64_t *physical) {
+bool EmulatedMemory::create(std::size_t size, std::uint64_t *physical) {
     if (in_child())
         return false;
     const std::lock_guard lock(mutex_);
@@ -326,7 +326,7 @@ bool HostMemory::create(std::size_t size, std::uint64_t *physical) {
     return true;
 }
 
-bool HostMemory::destroy(std::uint64_t physical) {
+bool EmulatedMemory::destroy(std::uint64_t physical) {
     if (in_child())
         return false;
     const std::lock_guard lock(mutex_);
@@ -339,7 +339,7 @@ bool HostMemory::destroy(std::uint64_t physical) {
     return true;
 }
 
-bool HostMemory::map(std::uintptr_t address, std::size_t size, std::uint64_t physical) {
+bool EmulatedMemory::map(std::uintptr_t address, std::size_t size, std::uint64_t physical) {
     if (in_child())
         return false;
     const std::lock_guard lock(mutex_);
@@ -365,7 +365,7 @@ bool HostMemory::map(std::uintptr_t address, std::size_t size, std::uint64_t phy
     return done;
 }
 
-bool HostMemory::unmap(std::uintptr_t address, std::size_t size) {
+bool EmulatedMemory::unmap(std::uintptr_t address, std::size_t size) {
     if (in_child())
         return false;
     const std::lock_guard lock(mutex_);
@@ -384,7 +384,7 @@ bool HostMemory::unmap(std::uintptr_t address, std::size_t size) {
 }
 
 // Lets a reference to physical memory go.
-void HostMemory::drop(Physical &physical) {
+void EmulatedMemory::drop(Physical &physical) {
     if (--physical.references != 0)
         return;
     if (!physical.imported)
@@ -402,7 +402,7 @@ void HostMemory::drop(Physical &physical) {
 
 // Another process gives the pages back if it lets them go last. Nobody does if the last holder is a descriptor that was
 // never opened, or a process that was killed.
-void HostMemory::discard_abandoned() {
+void EmulatedMemory::discard_abandoned() {
     if (abandoned_.empty())
         return;
     const auto is_free = [this](const Place &place) { return file_->discard_unless_held(place.offset, place.size); };
@@ -411,7 +411,7 @@ void HostMemory::discard_abandoned() {
 
 // Physical memory in several processes
 
-bool HostMemory::export_physical(std::uint64_t physical, int *descriptor) {
+bool EmulatedMemory::export_physical(std::uint64_t physical, int *descriptor) {
     *descriptor = -1;
     if (in_child())
         return false;
@@ -432,7 +432,7 @@ bool HostMemory::export_physical(std::uint64_t physical, int *descriptor) {
     return *descriptor >= 0;
 }
 
-bool HostMemory::import_physical(int descriptor, std::uint64_t *physical) {
+bool EmulatedMemory::import_physical(int descriptor, std::uint64_t *physical) {
     if (in_child())
         return false;
     const std::shared_ptr<SharedFile> source = SharedFile::open(descriptor);
@@ -459,12 +459,12 @@ bool HostMemory::import_physical(int descriptor, std::uint64_t *physical) {
     return true;
 }
 
-std::size_t HostMemory::used() const {
+std::size_t EmulatedMemory::used() const {
     const std::lock_guard lock(mutex_);
     return used_;
 }
 
-std::size_t HostMemory::live() const {
+std::size_t EmulatedMemory::live() const {
     const std::lock_guard lock(mutex_);
     return blocks_.size() + imports_.size() + mappings_.size() + reservations_.size();
 }

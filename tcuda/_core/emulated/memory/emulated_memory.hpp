@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "driver/host_arena.hpp"
-#include "driver/shared_file.hpp"
+#include "emulated/memory/emulated_arena.hpp"
+#include "emulated/memory/shared_file.hpp"
 
 namespace tcuda {
 
@@ -24,7 +24,7 @@ namespace tcuda {
 // Lifetime rule: the destructor releases the blocks that are still live.
 // Fork rule: the memory belongs to the process that uses it first. A child that is forked later shares the memory with
 // its parent, and so gets no memory and gives none back.
-class HostMemory {
+class EmulatedMemory {
 public:
     struct Block {
         std::uintptr_t address;
@@ -36,10 +36,10 @@ public:
         std::size_t offset, size;
     };
 
-    explicit HostMemory(std::size_t limit);
-    ~HostMemory();
-    HostMemory(const HostMemory &) = delete;
-    HostMemory &operator=(const HostMemory &) = delete;
+    explicit EmulatedMemory(std::size_t limit);
+    ~EmulatedMemory();
+    EmulatedMemory(const EmulatedMemory &) = delete;
+    EmulatedMemory &operator=(const EmulatedMemory &) = delete;
 
     // The address of a new block of `size` bytes, aligned as cudaMalloc aligns. The address is 0 if the limit or the
     // host refuses the block, and if the size is 0, as with cudaMalloc. place_of() refuses a block that is not
@@ -99,7 +99,7 @@ public:
     std::size_t used() const;
     std::size_t live() const; // blocks, imported blocks, mappings and reservations
 
-    static constexpr std::size_t alignment = HostArena::unit;
+    static constexpr std::size_t alignment = EmulatedArena::unit;
     static constexpr std::size_t page = std::size_t(2) << 20;
 
 private:
@@ -139,7 +139,7 @@ private:
     void keep(Return how, std::uintptr_t address, std::size_t size) noexcept;
     bool is_reserved_and_unmapped(Block range) const;
     const std::shared_ptr<SharedFile> &file();
-    HostArena &arena();
+    EmulatedArena &arena();
     void drop(Physical &physical);
     void discard_abandoned();
 
@@ -148,7 +148,7 @@ private:
     mutable std::mutex mutex_;
     bool asked_file_ = false;
     std::shared_ptr<SharedFile> file_;
-    std::unique_ptr<HostArena> arena_;
+    std::unique_ptr<EmulatedArena> arena_;
     std::map<std::uintptr_t, LiveBlock> blocks_;
     std::map<std::uintptr_t, Import> imports_;
     std::map<std::uintptr_t, std::size_t> adopted_; // address -> size

@@ -1,4 +1,4 @@
-#include "driver/shared_file.hpp"
+#include "emulated/memory/shared_file.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/address_hash.hpp"
+#include "memory/allocator/address_hash.hpp"
 
 namespace tcuda {
 

@@ -5,9 +5,9 @@
 #include <list>
 #include <memory>
 
-#include "allocator/work.hpp"
 #include "driver/driver.hpp"
-#include "records/stack_id.hpp"
+#include "memory/allocator/work.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

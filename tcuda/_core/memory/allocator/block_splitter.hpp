@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/block.hpp"
-#include "allocator/block_store.hpp"
-#include "allocator/heap.hpp"
-#include "records/statistics.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/block_store.hpp"
+#include "memory/allocator/heap.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 

@@ -4,7 +4,7 @@
 #include <deque>
 #include <new>
 
-#include "allocator/block.hpp"
+#include "memory/allocator/block.hpp"
 
 namespace tcuda {
 

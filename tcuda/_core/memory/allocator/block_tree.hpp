@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "allocator/address_hash.hpp"
+#include "memory/allocator/address_hash.hpp"
 
 namespace tcuda {
 

@@ -1,9 +1,9 @@
-#include "allocator/caching_allocator.hpp"
+#include "memory/allocator/caching_allocator.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "allocator/sizes.hpp"
+#include "memory/allocator/sizes.hpp"
 
 namespace tcuda {
 namespace {

@@ -7,20 +7,20 @@
 #include <set>
 #include <vector>
 
-#include "allocator/block.hpp"
-#include "allocator/block_splitter.hpp"
-#include "allocator/block_store.hpp"
-#include "allocator/expandable_segments.hpp"
-#include "allocator/external_source.hpp"
-#include "allocator/heap.hpp"
-#include "allocator/pool.hpp"
-#include "allocator/segment.hpp"
-#include "allocator/settings.hpp"
-#include "allocator/size_policy.hpp"
-#include "allocator/stream_lives.hpp"
 #include "driver/driver.hpp"
-#include "records/history.hpp"
-#include "records/statistics.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/block_splitter.hpp"
+#include "memory/allocator/block_store.hpp"
+#include "memory/allocator/expandable_segments.hpp"
+#include "memory/allocator/external_source.hpp"
+#include "memory/allocator/heap.hpp"
+#include "memory/allocator/pool.hpp"
+#include "memory/allocator/segment.hpp"
+#include "memory/allocator/settings.hpp"
+#include "memory/allocator/size_policy.hpp"
+#include "memory/allocator/stream_lives.hpp"
+#include "memory/records/history.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 

@@ -1,10 +1,10 @@
-#include "allocator/expandable_segments.hpp"
+#include "memory/allocator/expandable_segments.hpp"
 
 #include <memory>
 #include <new>
 #include <utility>
 
-#include "allocator/sizes.hpp"
+#include "memory/allocator/sizes.hpp"
 
 namespace tcuda {
 namespace {

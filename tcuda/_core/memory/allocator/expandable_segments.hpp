@@ -6,17 +6,17 @@
 #include <cstdint>
 #include <set>
 
-#include "allocator/block_splitter.hpp"
-#include "allocator/block_store.hpp"
-#include "allocator/heap.hpp"
-#include "allocator/physical_memory.hpp"
-#include "allocator/pool.hpp"
-#include "allocator/segment.hpp"
-#include "allocator/settings.hpp"
-#include "allocator/windows.hpp"
 #include "driver/driver.hpp"
-#include "records/history.hpp"
-#include "records/statistics.hpp"
+#include "memory/allocator/block_splitter.hpp"
+#include "memory/allocator/block_store.hpp"
+#include "memory/allocator/heap.hpp"
+#include "memory/allocator/physical_memory.hpp"
+#include "memory/allocator/pool.hpp"
+#include "memory/allocator/segment.hpp"
+#include "memory/allocator/settings.hpp"
+#include "memory/allocator/windows.hpp"
+#include "memory/records/history.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 

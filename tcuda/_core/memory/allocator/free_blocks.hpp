@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/block.hpp"
-#include "allocator/block_tree.hpp"
-#include "allocator/sizes.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/block_tree.hpp"
+#include "memory/allocator/sizes.hpp"
 
 namespace tcuda {
 

@@ -4,15 +4,15 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/block.hpp"
-#include "allocator/block_tree.hpp"
-#include "allocator/free_blocks.hpp"
-#include "allocator/linked_list.hpp"
-#include "allocator/segment.hpp"
-#include "allocator/stream_lives.hpp"
-#include "allocator/window.hpp"
-#include "allocator/work.hpp"
 #include "driver/driver.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/block_tree.hpp"
+#include "memory/allocator/free_blocks.hpp"
+#include "memory/allocator/linked_list.hpp"
+#include "memory/allocator/segment.hpp"
+#include "memory/allocator/stream_lives.hpp"
+#include "memory/allocator/window.hpp"
+#include "memory/allocator/work.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "allocator/physical_memory.hpp"
+#include "memory/allocator/physical_memory.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -5,10 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "allocator/heap.hpp"
-#include "allocator/segment.hpp"
 #include "driver/driver.hpp"
-#include "records/statistics.hpp"
+#include "memory/allocator/heap.hpp"
+#include "memory/allocator/segment.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "allocator/address_map.hpp"
-#include "allocator/heap.hpp"
-#include "allocator/linked_list.hpp"
+#include "memory/allocator/address_map.hpp"
+#include "memory/allocator/heap.hpp"
+#include "memory/allocator/linked_list.hpp"
 
 namespace tcuda {
 

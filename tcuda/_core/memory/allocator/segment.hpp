@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <map>
 
-#include "allocator/block.hpp"
 #include "driver/driver.hpp"
-#include "records/stack_id.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

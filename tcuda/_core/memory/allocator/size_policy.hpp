@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "allocator/block.hpp"
-#include "allocator/pool.hpp"
-#include "allocator/segment.hpp"
-#include "allocator/settings.hpp"
-#include "allocator/sizes.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/pool.hpp"
+#include "memory/allocator/segment.hpp"
+#include "memory/allocator/settings.hpp"
+#include "memory/allocator/sizes.hpp"
 
 namespace tcuda {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "allocator/address_map.hpp"
 #include "driver/driver.hpp"
+#include "memory/allocator/address_map.hpp"
 
 namespace tcuda {
 

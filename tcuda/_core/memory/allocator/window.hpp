@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/block.hpp"
-#include "allocator/segment.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/segment.hpp"
 
 namespace tcuda {
 

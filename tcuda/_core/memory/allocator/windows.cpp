@@ -1,10 +1,10 @@
-#include "allocator/windows.hpp"
+#include "memory/allocator/windows.hpp"
 
 #include <iterator>
 #include <new>
 #include <utility>
 
-#include "allocator/physical_memory.hpp"
+#include "memory/allocator/physical_memory.hpp"
 
 namespace tcuda {
 

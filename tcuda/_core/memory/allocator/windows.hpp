@@ -6,15 +6,15 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/block.hpp"
-#include "allocator/block_splitter.hpp"
-#include "allocator/block_store.hpp"
-#include "allocator/heap.hpp"
-#include "allocator/segment.hpp"
-#include "allocator/window.hpp"
 #include "driver/driver.hpp"
-#include "records/history.hpp"
-#include "records/statistics.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/block_splitter.hpp"
+#include "memory/allocator/block_store.hpp"
+#include "memory/allocator/heap.hpp"
+#include "memory/allocator/segment.hpp"
+#include "memory/allocator/window.hpp"
+#include "memory/records/history.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 

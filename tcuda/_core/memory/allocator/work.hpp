@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "allocator/stream_lives.hpp"
 #include "driver/driver.hpp"
+#include "memory/allocator/stream_lives.hpp"
 
 namespace tcuda {
 

@@ -1,13 +1,13 @@
-#include "host_allocator/host_allocator.hpp"
+#include "memory/host_allocator/host_allocator.hpp"
 
 #include <algorithm>
 #include <chrono>
 
 #include "driver/status.hpp"
-#include "host_allocator/host_pages.hpp"
-#include "host_allocator/host_sizes.hpp"
-#include "host_allocator/node_preference.hpp"
-#include "records/noted_call.hpp"
+#include "memory/host_allocator/host_pages.hpp"
+#include "memory/host_allocator/host_sizes.hpp"
+#include "memory/host_allocator/node_preference.hpp"
+#include "memory/records/noted_call.hpp"
 
 namespace tcuda {
 namespace {

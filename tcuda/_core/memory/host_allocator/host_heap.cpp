@@ -1,9 +1,9 @@
-#include "host_allocator/host_heap.hpp"
+#include "memory/host_allocator/host_heap.hpp"
 
 #include <iterator>
 #include <utility>
 
-#include "host_allocator/host_sizes.hpp"
+#include "memory/host_allocator/host_sizes.hpp"
 
 namespace tcuda {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "host_allocator/host_block.hpp"
-#include "host_allocator/host_sizes.hpp"
+#include "memory/host_allocator/host_block.hpp"
+#include "memory/host_allocator/host_sizes.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "host_allocator/host_pages.hpp"
+#include "memory/host_allocator/host_pages.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "host_allocator/host_sizes.hpp"
+#include "memory/host_allocator/host_sizes.hpp"
 
 namespace tcuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "records/statistics.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 

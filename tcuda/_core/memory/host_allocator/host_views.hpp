@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "driver/driver.hpp"
-#include "host_allocator/host_block.hpp"
-#include "records/stack_id.hpp"
+#include "memory/host_allocator/host_block.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "host_allocator/host_waits.hpp"
+#include "memory/host_allocator/host_waits.hpp"
 
 #include <algorithm>
 

@@ -8,9 +8,9 @@
 
 #include "driver/capture_gate.hpp"
 #include "driver/driver.hpp"
-#include "host_allocator/host_block.hpp"
-#include "host_allocator/host_heap.hpp"
-#include "records/history.hpp"
+#include "memory/host_allocator/host_block.hpp"
+#include "memory/host_allocator/host_heap.hpp"
+#include "memory/records/history.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

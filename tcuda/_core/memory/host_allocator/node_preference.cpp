@@ -1,4 +1,4 @@
-#include "host_allocator/node_preference.hpp"
+#include "memory/host_allocator/node_preference.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "host_allocator/host_sizes.hpp"
+#include "memory/host_allocator/host_sizes.hpp"
 
 namespace tcuda {
 

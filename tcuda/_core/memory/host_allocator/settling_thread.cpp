@@ -1,4 +1,4 @@
-#include "host_allocator/settling_thread.hpp"
+#include "memory/host_allocator/settling_thread.hpp"
 
 #include <signal.h>
 

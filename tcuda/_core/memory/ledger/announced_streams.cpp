@@ -1,4 +1,4 @@
-#include "ledger/announced_streams.hpp"
+#include "memory/ledger/announced_streams.hpp"
 
 namespace tcuda {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "allocator/block.hpp"
-#include "ledger/external_memory.hpp"
-#include "ledger/live_blocks.hpp"
-#include "ledger/pools.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/ledger/external_memory.hpp"
+#include "memory/ledger/live_blocks.hpp"
+#include "memory/ledger/pools.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

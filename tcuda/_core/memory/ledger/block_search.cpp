@@ -1,4 +1,4 @@
-#include "ledger/block_search.hpp"
+#include "memory/ledger/block_search.hpp"
 
 namespace tcuda {
 namespace {

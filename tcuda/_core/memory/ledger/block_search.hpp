@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <optional>
 
-#include "allocator/caching_allocator.hpp"
 #include "driver/driver.hpp"
-#include "ledger/live_blocks.hpp"
+#include "memory/allocator/caching_allocator.hpp"
+#include "memory/ledger/live_blocks.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "ledger/captures.hpp"
+#include "memory/ledger/captures.hpp"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/block.hpp"
 #include "driver/driver.hpp"
+#include "memory/allocator/block.hpp"
 
 namespace tcuda {
 

@@ -1,4 +1,4 @@
-#include "ledger/checkpoint.hpp"
+#include "memory/ledger/checkpoint.hpp"
 
 namespace tcuda {
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "allocator/caching_allocator.hpp"
 #include "driver/capture_gate.hpp"
 #include "driver/driver.hpp"
-#include "ledger/shutdown.hpp"
-#include "ledger/stream_progress.hpp"
+#include "memory/allocator/caching_allocator.hpp"
+#include "memory/ledger/shutdown.hpp"
+#include "memory/ledger/stream_progress.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

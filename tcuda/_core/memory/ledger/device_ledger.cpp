@@ -1,4 +1,4 @@
-#include "ledger/device_ledger.hpp"
+#include "memory/ledger/device_ledger.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -7,11 +7,11 @@
 #include <new>
 #include <utility>
 
-#include "allocator/heap.hpp"
-#include "allocator/sizes.hpp"
-#include "ledger/snapshot.hpp"
-#include "records/caller_stack.hpp"
-#include "records/noted_call.hpp"
+#include "memory/allocator/heap.hpp"
+#include "memory/allocator/sizes.hpp"
+#include "memory/ledger/snapshot.hpp"
+#include "memory/records/caller_stack.hpp"
+#include "memory/records/noted_call.hpp"
 
 namespace tcuda {
 namespace {

@@ -1,10 +1,10 @@
-#include "ledger/external_memory.hpp"
+#include "memory/ledger/external_memory.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
-#include "allocator/sizes.hpp"
-#include "ledger/failures.hpp"
+#include "memory/allocator/sizes.hpp"
+#include "memory/ledger/failures.hpp"
 
 namespace tcuda {
 

@@ -4,17 +4,17 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/block_store.hpp"
-#include "allocator/caching_allocator.hpp"
-#include "allocator/external_source.hpp"
-#include "allocator/pool.hpp"
-#include "allocator/stream_lives.hpp"
 #include "driver/driver.hpp"
-#include "ledger/live_blocks.hpp"
-#include "ledger/memory_limit.hpp"
-#include "ledger/shutdown.hpp"
-#include "records/history.hpp"
-#include "records/statistics.hpp"
+#include "memory/allocator/block_store.hpp"
+#include "memory/allocator/caching_allocator.hpp"
+#include "memory/allocator/external_source.hpp"
+#include "memory/allocator/pool.hpp"
+#include "memory/allocator/stream_lives.hpp"
+#include "memory/ledger/live_blocks.hpp"
+#include "memory/ledger/memory_limit.hpp"
+#include "memory/ledger/shutdown.hpp"
+#include "memory/records/history.hpp"
+#include "memory/records/statistics.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

@@ -1,4 +1,4 @@
-#include "ledger/graph_holds.hpp"
+#include "memory/ledger/graph_holds.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -5,12 +5,12 @@
 #include <list>
 #include <vector>
 
-#include "allocator/block.hpp"
 #include "driver/driver.hpp"
-#include "ledger/checkpoint.hpp"
-#include "ledger/live_blocks.hpp"
-#include "ledger/stream_waits.hpp"
-#include "records/memory_observer.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/ledger/checkpoint.hpp"
+#include "memory/ledger/live_blocks.hpp"
+#include "memory/ledger/stream_waits.hpp"
+#include "memory/records/memory_observer.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

@@ -1,9 +1,9 @@
-#include "ledger/imported_memory.hpp"
+#include "memory/ledger/imported_memory.hpp"
 
 #include <iterator>
 #include <new>
 
-#include "ledger/failures.hpp"
+#include "memory/ledger/failures.hpp"
 
 namespace tcuda {
 

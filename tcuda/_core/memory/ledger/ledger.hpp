@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "driver/capture_gate.hpp"
-#include "host_allocator/host_allocator.hpp"
-#include "ledger/device_ledger.hpp"
-#include "ledger/uncached_source.hpp"
+#include "memory/host_allocator/host_allocator.hpp"
+#include "memory/ledger/device_ledger.hpp"
+#include "memory/ledger/uncached_source.hpp"
 
 namespace tcuda {
 

@@ -5,8 +5,8 @@
 #include <exception>
 #include <stdexcept>
 
-#include "allocator/external_source.hpp"
 #include "driver/driver.hpp"
+#include "memory/allocator/external_source.hpp"
 #include "threads/unwinding.hpp"
 
 namespace tcuda {

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <limits>
 
-#include "allocator/address_map.hpp"
-#include "allocator/block.hpp"
-#include "allocator/settings.hpp"
 #include "driver/driver.hpp"
-#include "records/history.hpp"
-#include "records/statistics.hpp"
-#include "records/trackers.hpp"
+#include "memory/allocator/address_map.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/settings.hpp"
+#include "memory/records/history.hpp"
+#include "memory/records/statistics.hpp"
+#include "memory/records/trackers.hpp"
 
 namespace tcuda {
 

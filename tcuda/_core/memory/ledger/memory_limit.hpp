@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "driver/driver.hpp"
-#include "ledger/failures.hpp"
+#include "memory/ledger/failures.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

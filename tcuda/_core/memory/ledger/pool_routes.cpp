@@ -1,4 +1,4 @@
-#include "ledger/pool_routes.hpp"
+#include "memory/ledger/pool_routes.hpp"
 
 #include <algorithm>
 #include <iterator>

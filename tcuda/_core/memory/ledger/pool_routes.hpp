@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/pool.hpp"
 #include "driver/driver.hpp"
+#include "memory/allocator/pool.hpp"
 
 namespace tcuda {
 

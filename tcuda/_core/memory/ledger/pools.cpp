@@ -1,4 +1,4 @@
-#include "ledger/pools.hpp"
+#include "memory/ledger/pools.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "allocator/caching_allocator.hpp"
-#include "allocator/pool.hpp"
-#include "ledger/announced_streams.hpp"
+#include "memory/allocator/caching_allocator.hpp"
+#include "memory/allocator/pool.hpp"
+#include "memory/ledger/announced_streams.hpp"
 
 namespace tcuda {
 

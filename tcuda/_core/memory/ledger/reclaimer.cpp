@@ -1,12 +1,12 @@
-#include "ledger/reclaimer.hpp"
+#include "memory/ledger/reclaimer.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <new>
 
-#include "allocator/sizes.hpp"
-#include "ledger/failures.hpp"
+#include "memory/allocator/sizes.hpp"
+#include "memory/ledger/failures.hpp"
 
 namespace tcuda {
 namespace {

@@ -4,18 +4,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "allocator/caching_allocator.hpp"
-#include "allocator/settings.hpp"
 #include "driver/driver.hpp"
-#include "ledger/announced_streams.hpp"
-#include "ledger/checkpoint.hpp"
-#include "ledger/external_memory.hpp"
-#include "ledger/memory_limit.hpp"
-#include "ledger/pools.hpp"
-#include "ledger/reported_segments.hpp"
-#include "ledger/shutdown.hpp"
-#include "ledger/stream_progress.hpp"
-#include "records/statistics.hpp"
+#include "memory/allocator/caching_allocator.hpp"
+#include "memory/allocator/settings.hpp"
+#include "memory/ledger/announced_streams.hpp"
+#include "memory/ledger/checkpoint.hpp"
+#include "memory/ledger/external_memory.hpp"
+#include "memory/ledger/memory_limit.hpp"
+#include "memory/ledger/pools.hpp"
+#include "memory/ledger/reported_segments.hpp"
+#include "memory/ledger/shutdown.hpp"
+#include "memory/ledger/stream_progress.hpp"
+#include "memory/records/statistics.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

@@ -1,9 +1,9 @@
-#include "ledger/reported_segments.hpp"
+#include "memory/ledger/reported_segments.hpp"
 
 #include <cstdint>
 
-#include "allocator/sizes.hpp"
-#include "records/noted_call.hpp"
+#include "memory/allocator/sizes.hpp"
+#include "memory/records/noted_call.hpp"
 
 namespace tcuda {
 

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "driver/driver.hpp"
-#include "ledger/memory_limit.hpp"
-#include "records/history.hpp"
-#include "records/statistics.hpp"
+#include "memory/ledger/memory_limit.hpp"
+#include "memory/records/history.hpp"
+#include "memory/records/statistics.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "allocator/block.hpp"
-#include "allocator/pool.hpp"
 #include "driver/driver.hpp"
-#include "records/stack_id.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/pool.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

@@ -1,11 +1,11 @@
-#include "ledger/snapshot.hpp"
+#include "memory/ledger/snapshot.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
 
-#include "allocator/sizes.hpp"
+#include "memory/allocator/sizes.hpp"
 
 namespace tcuda {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "allocator/caching_allocator.hpp"
-#include "allocator/pool.hpp"
-#include "ledger/live_blocks.hpp"
-#include "ledger/reported_segments.hpp"
-#include "ledger/segment_view.hpp"
+#include "memory/allocator/caching_allocator.hpp"
+#include "memory/allocator/pool.hpp"
+#include "memory/ledger/live_blocks.hpp"
+#include "memory/ledger/reported_segments.hpp"
+#include "memory/ledger/segment_view.hpp"
 
 namespace tcuda {
 

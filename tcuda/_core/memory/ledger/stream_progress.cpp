@@ -1,4 +1,4 @@
-#include "ledger/stream_progress.hpp"
+#include "memory/ledger/stream_progress.hpp"
 
 #include <utility>
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "allocator/work.hpp"
 #include "driver/driver.hpp"
-#include "ledger/announced_streams.hpp"
+#include "memory/allocator/work.hpp"
+#include "memory/ledger/announced_streams.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

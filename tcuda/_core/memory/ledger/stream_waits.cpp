@@ -1,9 +1,9 @@
-#include "ledger/stream_waits.hpp"
+#include "memory/ledger/stream_waits.hpp"
 
 #include <algorithm>
 #include <iterator>
 
-#include "allocator/heap.hpp"
+#include "memory/allocator/heap.hpp"
 
 namespace tcuda {
 

@@ -4,13 +4,13 @@
 #include <map>
 #include <memory>
 
-#include "allocator/block.hpp"
-#include "allocator/stream_lives.hpp"
-#include "allocator/work.hpp"
 #include "driver/driver.hpp"
-#include "ledger/block_returns.hpp"
-#include "ledger/shutdown.hpp"
-#include "ledger/stream_progress.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/stream_lives.hpp"
+#include "memory/allocator/work.hpp"
+#include "memory/ledger/block_returns.hpp"
+#include "memory/ledger/shutdown.hpp"
+#include "memory/ledger/stream_progress.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {

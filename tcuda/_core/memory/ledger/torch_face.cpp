@@ -1,5 +1,5 @@
 // Functions with the signatures of torch's pluggable allocator. torch loads this library and finds them by name.
-#include "ledger/torch_face.hpp"
+#include "memory/ledger/torch_face.hpp"
 
 #include <atomic>
 

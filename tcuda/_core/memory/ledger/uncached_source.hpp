@@ -5,9 +5,9 @@
 #include <new>
 #include <vector>
 
-#include "allocator/block.hpp"
-#include "allocator/external_source.hpp"
 #include "driver/driver.hpp"
+#include "memory/allocator/block.hpp"
+#include "memory/allocator/external_source.hpp"
 
 namespace tcuda {
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <new>
 
-#include "records/stack_id.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

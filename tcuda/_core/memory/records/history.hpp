@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "records/memory_observer.hpp"
-#include "records/noted_call.hpp"
-#include "records/occurrence.hpp"
+#include "memory/records/memory_observer.hpp"
+#include "memory/records/noted_call.hpp"
+#include "memory/records/occurrence.hpp"
 
 namespace tcuda {
 

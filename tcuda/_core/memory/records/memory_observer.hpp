@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "driver/driver.hpp"
-#include "records/stack_id.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "records/stack_id.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "driver/driver.hpp"
-#include "records/stack_id.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda {
 

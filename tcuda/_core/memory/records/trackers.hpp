@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "records/tracker.hpp"
+#include "memory/records/tracker.hpp"
 
 namespace tcuda {
 

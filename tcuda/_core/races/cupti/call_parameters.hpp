@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "driver/libcuda_types.hpp"
-#include "watch/driver_watch.hpp"
+#include "races/watch/driver_watch.hpp"
 
 namespace tcuda::cupti {
 

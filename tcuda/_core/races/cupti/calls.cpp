@@ -1,13 +1,13 @@
-#include "cupti/calls.hpp"
+#include "races/cupti/calls.hpp"
 
-#include "cupti/copy_calls.hpp"
-#include "cupti/event_calls.hpp"
-#include "cupti/fill_calls.hpp"
-#include "cupti/graph_calls.hpp"
-#include "cupti/launch_calls.hpp"
-#include "cupti/memory_calls.hpp"
-#include "cupti/module_calls.hpp"
-#include "cupti/stream_calls.hpp"
+#include "races/cupti/copy_calls.hpp"
+#include "races/cupti/event_calls.hpp"
+#include "races/cupti/fill_calls.hpp"
+#include "races/cupti/graph_calls.hpp"
+#include "races/cupti/launch_calls.hpp"
+#include "races/cupti/memory_calls.hpp"
+#include "races/cupti/module_calls.hpp"
+#include "races/cupti/stream_calls.hpp"
 
 namespace tcuda::cupti {
 namespace {

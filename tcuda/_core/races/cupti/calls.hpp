@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cupti/seen_call.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cupti/call_parameters.hpp"
-#include "cupti/seen_call.hpp"
+#include "races/cupti/call_parameters.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "cupti/call_parameters.hpp"
-#include "cupti/seen_call.hpp"
+#include "races/cupti/call_parameters.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

@@ -1,11 +1,11 @@
-#include "cupti/graph_calls.hpp"
+#include "races/cupti/graph_calls.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "cupti/call_parameters.hpp"
 #include "driver/libcuda_types.hpp"
+#include "races/cupti/call_parameters.hpp"
 
 namespace tcuda::cupti {
 

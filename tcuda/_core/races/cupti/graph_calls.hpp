@@ -1,7 +1,7 @@
 // The calls for captures and graphs.
 #pragma once
 
-#include "cupti/seen_call.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

@@ -1,9 +1,9 @@
-#include "cupti/launch_calls.hpp"
+#include "races/cupti/launch_calls.hpp"
 
 #include <utility>
 #include <vector>
 
-#include "cupti/call_parameters.hpp"
+#include "races/cupti/call_parameters.hpp"
 
 namespace tcuda::cupti {
 

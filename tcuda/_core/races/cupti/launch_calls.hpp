@@ -1,7 +1,7 @@
 // The calls that launch kernels and functions of the host.
 #pragma once
 
-#include "cupti/seen_call.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

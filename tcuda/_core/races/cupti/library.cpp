@@ -1,4 +1,4 @@
-#include "cupti/library.hpp"
+#include "races/cupti/library.hpp"
 
 #include <dlfcn.h>
 

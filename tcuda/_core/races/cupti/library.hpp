@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cupti/types.hpp"
+#include "races/cupti/types.hpp"
 
 namespace tcuda::cupti {
 

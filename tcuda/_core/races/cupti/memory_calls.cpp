@@ -1,6 +1,6 @@
-#include "cupti/memory_calls.hpp"
+#include "races/cupti/memory_calls.hpp"
 
-#include "cupti/call_parameters.hpp"
+#include "races/cupti/call_parameters.hpp"
 
 namespace tcuda::cupti {
 namespace {

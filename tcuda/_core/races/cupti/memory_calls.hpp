@@ -1,7 +1,7 @@
 // The calls that take and give back memory of devices and page-locked memory.
 #pragma once
 
-#include "cupti/seen_call.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

@@ -1,7 +1,7 @@
 // The calls that load and unload modules and libraries.
 #pragma once
 
-#include "cupti/seen_call.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

@@ -1,8 +1,8 @@
 // A call of the driver, as CUPTI tells of the call.
 #pragma once
 
-#include "cupti/types.hpp"
-#include "watch/driver_watch.hpp"
+#include "races/cupti/types.hpp"
+#include "races/watch/driver_watch.hpp"
 
 namespace tcuda::cupti {
 

@@ -1,7 +1,7 @@
-#include "cupti/stream_calls.hpp"
+#include "races/cupti/stream_calls.hpp"
 
-#include "cupti/call_parameters.hpp"
 #include "driver/libcuda_types.hpp"
+#include "races/cupti/call_parameters.hpp"
 
 namespace tcuda::cupti {
 

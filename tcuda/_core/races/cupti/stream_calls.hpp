@@ -1,7 +1,7 @@
 // The calls for streams, and for all streams of a context.
 #pragma once
 
-#include "cupti/seen_call.hpp"
+#include "races/cupti/seen_call.hpp"
 
 namespace tcuda::cupti {
 

@@ -1,4 +1,4 @@
-#include "cupti/subscription.hpp"
+#include "races/cupti/subscription.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "cupti/calls.hpp"
 #include "driver/own_memory_call.hpp"
+#include "races/cupti/calls.hpp"
 
 namespace tcuda::cupti {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
-#include "cupti/library.hpp"
-#include "watch/driver_watch.hpp"
+#include "races/cupti/library.hpp"
+#include "races/watch/driver_watch.hpp"
 
 namespace tcuda::cupti {
 

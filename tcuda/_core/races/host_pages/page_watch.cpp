@@ -1,4 +1,4 @@
-#include "host_pages/page_watch.hpp"
+#include "races/host_pages/page_watch.hpp"
 
 #include <csignal>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "kernel_uses/mangled_name.hpp"
+#include "races/kernel_uses/mangled_name.hpp"
 
 #include <cxxabi.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "kernel_uses/words.hpp"
+#include "races/kernel_uses/words.hpp"
 
 namespace tcuda::kernel_uses {
 namespace {

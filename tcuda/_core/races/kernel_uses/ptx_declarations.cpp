@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_declarations.hpp"
+#include "races/kernel_uses/ptx_declarations.hpp"
 
 #include <algorithm>
 #include <string_view>

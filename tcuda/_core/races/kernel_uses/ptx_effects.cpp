@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_effects.hpp"
+#include "races/kernel_uses/ptx_effects.hpp"
 
 #include <cstdint>
 #include <set>

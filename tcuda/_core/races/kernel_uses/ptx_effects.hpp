@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernel_uses/ptx_flow.hpp"
+#include "races/kernel_uses/ptx_flow.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

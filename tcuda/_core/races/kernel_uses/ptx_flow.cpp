@@ -1,9 +1,9 @@
-#include "kernel_uses/ptx_flow.hpp"
+#include "races/kernel_uses/ptx_flow.hpp"
 
 #include <algorithm>
 #include <string_view>
 
-#include "kernel_uses/words.hpp"
+#include "races/kernel_uses/words.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 namespace {

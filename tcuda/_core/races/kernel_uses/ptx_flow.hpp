@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernel_uses/ptx_frames.hpp"
-#include "kernel_uses/ptx_memory.hpp"
-#include "kernel_uses/ptx_module.hpp"
-#include "kernel_uses/ptx_regions.hpp"
-#include "kernel_uses/ptx_values.hpp"
+#include "races/kernel_uses/ptx_frames.hpp"
+#include "races/kernel_uses/ptx_memory.hpp"
+#include "races/kernel_uses/ptx_module.hpp"
+#include "races/kernel_uses/ptx_regions.hpp"
+#include "races/kernel_uses/ptx_values.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_frames.hpp"
+#include "races/kernel_uses/ptx_frames.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernel_uses/ptx_held.hpp"
-#include "kernel_uses/ptx_module.hpp"
-#include "kernel_uses/ptx_regions.hpp"
+#include "races/kernel_uses/ptx_held.hpp"
+#include "races/kernel_uses/ptx_module.hpp"
+#include "races/kernel_uses/ptx_regions.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernel_uses/ptx_values.hpp"
+#include "races/kernel_uses/ptx_values.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_memory.hpp"
+#include "races/kernel_uses/ptx_memory.hpp"
 
 #include <algorithm>
 

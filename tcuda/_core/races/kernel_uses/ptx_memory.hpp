@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernel_uses/ptx_operation.hpp"
-#include "kernel_uses/ptx_regions.hpp"
-#include "kernel_uses/ptx_values.hpp"
+#include "races/kernel_uses/ptx_operation.hpp"
+#include "races/kernel_uses/ptx_regions.hpp"
+#include "races/kernel_uses/ptx_values.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernel_uses/ptx_operation.hpp"
+#include "races/kernel_uses/ptx_operation.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernel_uses/ptx_module.hpp"
-#include "kernel_uses/ptx_scopes.hpp"
-#include "kernel_uses/ptx_tokens.hpp"
+#include "races/kernel_uses/ptx_module.hpp"
+#include "races/kernel_uses/ptx_scopes.hpp"
+#include "races/kernel_uses/ptx_tokens.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

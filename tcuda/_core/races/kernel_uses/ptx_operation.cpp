@@ -1,8 +1,8 @@
-#include "kernel_uses/ptx_operation.hpp"
+#include "races/kernel_uses/ptx_operation.hpp"
 
 #include <cstddef>
 
-#include "kernel_uses/words.hpp"
+#include "races/kernel_uses/words.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 namespace {

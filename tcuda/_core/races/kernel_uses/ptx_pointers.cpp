@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_pointers.hpp"
+#include "races/kernel_uses/ptx_pointers.hpp"
 
 #include <algorithm>
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "kernel_uses/kernel_use.hpp"
-#include "kernel_uses/ptx_effects.hpp"
-#include "kernel_uses/ptx_flow.hpp"
-#include "kernel_uses/ptx_module.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
+#include "races/kernel_uses/ptx_effects.hpp"
+#include "races/kernel_uses/ptx_flow.hpp"
+#include "races/kernel_uses/ptx_module.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

@@ -1,12 +1,12 @@
-#include "kernel_uses/ptx_reader.hpp"
+#include "races/kernel_uses/ptx_reader.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "kernel_uses/ptx_declarations.hpp"
-#include "kernel_uses/ptx_operands.hpp"
-#include "kernel_uses/ptx_scopes.hpp"
-#include "kernel_uses/ptx_tokens.hpp"
+#include "races/kernel_uses/ptx_declarations.hpp"
+#include "races/kernel_uses/ptx_operands.hpp"
+#include "races/kernel_uses/ptx_scopes.hpp"
+#include "races/kernel_uses/ptx_tokens.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "kernel_uses/ptx_module.hpp"
+#include "races/kernel_uses/ptx_module.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

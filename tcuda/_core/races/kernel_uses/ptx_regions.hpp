@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernel_uses/ptx_held.hpp"
-#include "kernel_uses/ptx_values.hpp"
+#include "races/kernel_uses/ptx_held.hpp"
+#include "races/kernel_uses/ptx_values.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

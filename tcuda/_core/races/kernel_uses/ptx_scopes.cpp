@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_scopes.hpp"
+#include "races/kernel_uses/ptx_scopes.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 namespace {

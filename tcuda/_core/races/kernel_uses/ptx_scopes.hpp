@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "kernel_uses/ptx_module.hpp"
+#include "races/kernel_uses/ptx_module.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 

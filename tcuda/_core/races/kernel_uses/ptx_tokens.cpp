@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_tokens.hpp"
+#include "races/kernel_uses/ptx_tokens.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 namespace {

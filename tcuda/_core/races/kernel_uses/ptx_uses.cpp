@@ -1,15 +1,15 @@
-#include "kernel_uses/ptx_uses.hpp"
+#include "races/kernel_uses/ptx_uses.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
 
-#include "kernel_uses/ptx_effects.hpp"
-#include "kernel_uses/ptx_flow.hpp"
-#include "kernel_uses/ptx_module.hpp"
-#include "kernel_uses/ptx_pointers.hpp"
-#include "kernel_uses/ptx_reader.hpp"
+#include "races/kernel_uses/ptx_effects.hpp"
+#include "races/kernel_uses/ptx_flow.hpp"
+#include "races/kernel_uses/ptx_module.hpp"
+#include "races/kernel_uses/ptx_pointers.hpp"
+#include "races/kernel_uses/ptx_reader.hpp"
 
 namespace tcuda::kernel_uses {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "kernel_uses/kernel_use.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
 
 namespace tcuda::kernel_uses {
 

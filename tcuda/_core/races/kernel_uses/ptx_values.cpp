@@ -1,4 +1,4 @@
-#include "kernel_uses/ptx_values.hpp"
+#include "races/kernel_uses/ptx_values.hpp"
 
 #include <algorithm>
 #include <utility>

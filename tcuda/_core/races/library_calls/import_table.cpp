@@ -1,4 +1,4 @@
-#include "library_calls/import_table.hpp"
+#include "races/library_calls/import_table.hpp"
 
 #include <utility>
 

@@ -1,13 +1,13 @@
-#include "library_calls/interception.hpp"
+#include "races/library_calls/interception.hpp"
 
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
-#include "library_calls/known_memory.hpp"
-#include "library_calls/library_call.hpp"
-#include "library_calls/signature.hpp"
-#include "library_calls/thunks.hpp"
+#include "races/library_calls/known_memory.hpp"
+#include "races/library_calls/library_call.hpp"
+#include "races/library_calls/signature.hpp"
+#include "races/library_calls/thunks.hpp"
 #include "threads/published.hpp"
 
 namespace tcuda::library_calls {

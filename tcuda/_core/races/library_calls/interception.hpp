@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "library_calls/import_table.hpp"
+#include "races/library_calls/import_table.hpp"
 
 namespace tcuda::library_calls {
 

@@ -1,4 +1,4 @@
-#include "library_calls/known_memory.hpp"
+#include "races/library_calls/known_memory.hpp"
 
 #include "threads/published.hpp"
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernel_uses/kernel_use.hpp"
-#include "races/region.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
+#include "races/order/region.hpp"
 
 namespace tcuda::library_calls {
 

@@ -1,11 +1,11 @@
-#include "library_calls/library_call.hpp"
+#include "races/library_calls/library_call.hpp"
 
 #include <utility>
 #include <vector>
 
-#include "library_calls/known_memory.hpp"
-#include "library_calls/thread_notes.hpp"
-#include "library_calls/transform.hpp"
+#include "races/library_calls/known_memory.hpp"
+#include "races/library_calls/thread_notes.hpp"
+#include "races/library_calls/transform.hpp"
 
 namespace tcuda::library_calls {
 

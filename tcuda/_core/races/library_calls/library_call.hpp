@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "library_calls/signature.hpp"
-#include "watch/call_notes.hpp"
+#include "races/library_calls/signature.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace tcuda::library_calls {
 

@@ -1,4 +1,4 @@
-#include "library_calls/open_group.hpp"
+#include "races/library_calls/open_group.hpp"
 
 #include <atomic>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "watch/call_notes.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace tcuda::library_calls {
 

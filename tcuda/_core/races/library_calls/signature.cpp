@@ -1,4 +1,4 @@
-#include "library_calls/signature.hpp"
+#include "races/library_calls/signature.hpp"
 
 #include <algorithm>
 #include <cstdlib>

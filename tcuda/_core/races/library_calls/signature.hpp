@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "library_calls/table.hpp"
-#include "races/region.hpp"
+#include "races/library_calls/table.hpp"
+#include "races/order/region.hpp"
 
 namespace tcuda::library_calls {
 

@@ -1,4 +1,4 @@
-#include "library_calls/thread_notes.hpp"
+#include "races/library_calls/thread_notes.hpp"
 
 #include <utility>
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "library_calls/open_group.hpp"
-#include "watch/call_notes.hpp"
+#include "races/library_calls/open_group.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace tcuda::library_calls {
 

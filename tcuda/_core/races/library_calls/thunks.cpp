@@ -1,12 +1,12 @@
-#include "library_calls/thunks.hpp"
+#include "races/library_calls/thunks.hpp"
 
 #include <array>
 #include <atomic>
 #include <type_traits>
 #include <utility>
 
-#include "library_calls/library_call.hpp"
-#include "library_calls/table.hpp"
+#include "races/library_calls/library_call.hpp"
+#include "races/library_calls/table.hpp"
 #include "threads/published.hpp"
 
 namespace tcuda::library_calls {

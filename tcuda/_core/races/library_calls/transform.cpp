@@ -1,4 +1,4 @@
-#include "library_calls/transform.hpp"
+#include "races/library_calls/transform.hpp"
 
 #include <vector>
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "library_calls/known_memory.hpp"
-#include "library_calls/signature.hpp"
+#include "races/library_calls/known_memory.hpp"
+#include "races/library_calls/signature.hpp"
 
 namespace tcuda::library_calls {
 

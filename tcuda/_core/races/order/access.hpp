@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "races/allocation.hpp"
-#include "races/clock.hpp"
-#include "races/region.hpp"
-#include "records/stack_id.hpp"
+#include "memory/records/stack_id.hpp"
+#include "races/order/allocation.hpp"
+#include "races/order/clock.hpp"
+#include "races/order/region.hpp"
 
 namespace tcuda::races {
 

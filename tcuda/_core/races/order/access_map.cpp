@@ -1,4 +1,4 @@
-#include "races/access_map.hpp"
+#include "races/order/access_map.hpp"
 
 #include <algorithm>
 #include <iterator>

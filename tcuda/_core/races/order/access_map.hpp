@@ -8,11 +8,11 @@
 #include <map>
 #include <vector>
 
-#include "races/access.hpp"
-#include "races/address_hash.hpp"
-#include "races/allocations.hpp"
-#include "races/clock.hpp"
-#include "races/recycler.hpp"
+#include "races/order/access.hpp"
+#include "races/order/address_hash.hpp"
+#include "races/order/allocations.hpp"
+#include "races/order/clock.hpp"
+#include "races/order/recycler.hpp"
 
 namespace tcuda::races {
 

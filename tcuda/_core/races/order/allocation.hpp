@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "driver/driver.hpp"
-#include "records/stack_id.hpp"
+#include "memory/records/stack_id.hpp"
 
 namespace tcuda::races {
 

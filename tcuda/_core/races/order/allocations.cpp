@@ -1,4 +1,4 @@
-#include "races/allocations.hpp"
+#include "races/order/allocations.hpp"
 
 #include <iterator>
 

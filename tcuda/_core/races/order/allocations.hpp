@@ -3,9 +3,9 @@
 #include <array>
 #include <map>
 
-#include "races/address_hash.hpp"
-#include "races/allocation.hpp"
-#include "races/recycler.hpp"
+#include "races/order/address_hash.hpp"
+#include "races/order/allocation.hpp"
+#include "races/order/recycler.hpp"
 
 namespace tcuda::races {
 

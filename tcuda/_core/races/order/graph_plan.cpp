@@ -1,4 +1,4 @@
-#include "races/graph_plan.hpp"
+#include "races/order/graph_plan.hpp"
 
 #include <algorithm>
 #include <map>

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "races/access.hpp"
-#include "races/clock.hpp"
+#include "races/order/access.hpp"
+#include "races/order/clock.hpp"
 
 namespace tcuda::races {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "races/access.hpp"
+#include "races/order/access.hpp"
 
 namespace tcuda::races {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <vector>
 
-#include "host_pages/page_watch.hpp"
-#include "races/access.hpp"
-#include "races/clock.hpp"
+#include "races/host_pages/page_watch.hpp"
+#include "races/order/access.hpp"
+#include "races/order/clock.hpp"
 
 namespace tcuda::races {
 

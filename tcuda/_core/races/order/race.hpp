@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "races/access.hpp"
-#include "races/recent_step.hpp"
+#include "races/order/access.hpp"
+#include "races/order/recent_step.hpp"
 
 namespace tcuda::races {
 

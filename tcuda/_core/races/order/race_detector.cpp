@@ -1,4 +1,4 @@
-#include "races/race_detector.hpp"
+#include "races/order/race_detector.hpp"
 
 #include <algorithm>
 #include <new>

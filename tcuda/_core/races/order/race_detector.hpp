@@ -11,16 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "races/access_map.hpp"
-#include "races/allocations.hpp"
-#include "races/graph_plan.hpp"
-#include "races/names.hpp"
-#include "races/page_locked.hpp"
-#include "races/race.hpp"
-#include "races/race_table.hpp"
-#include "races/recent_steps.hpp"
-#include "races/stream_order.hpp"
-#include "records/memory_observer.hpp"
+#include "memory/records/memory_observer.hpp"
+#include "races/order/access_map.hpp"
+#include "races/order/allocations.hpp"
+#include "races/order/graph_plan.hpp"
+#include "races/order/names.hpp"
+#include "races/order/page_locked.hpp"
+#include "races/order/race.hpp"
+#include "races/order/race_table.hpp"
+#include "races/order/recent_steps.hpp"
+#include "races/order/stream_order.hpp"
 
 namespace tcuda::races {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "races/access.hpp"
-#include "races/race.hpp"
+#include "races/order/access.hpp"
+#include "races/order/race.hpp"
 
 namespace tcuda::races {
 

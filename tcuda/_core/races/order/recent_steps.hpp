@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "races/names.hpp"
-#include "races/recent_step.hpp"
+#include "races/order/names.hpp"
+#include "races/order/recent_step.hpp"
 
 namespace tcuda::races {
 

@@ -1,4 +1,4 @@
-#include "races/region.hpp"
+#include "races/order/region.hpp"
 
 #include <algorithm>
 #include <numeric>

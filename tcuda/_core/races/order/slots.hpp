@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "races/clock.hpp"
+#include "races/order/clock.hpp"
 
 namespace tcuda::races {
 

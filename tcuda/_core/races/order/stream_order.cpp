@@ -1,4 +1,4 @@
-#include "races/stream_order.hpp"
+#include "races/order/stream_order.hpp"
 
 #include <algorithm>
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "driver/stream_key.hpp"
-#include "races/clock.hpp"
-#include "races/slots.hpp"
+#include "races/order/clock.hpp"
+#include "races/order/slots.hpp"
 
 namespace tcuda::races {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel_uses/kernel_use.hpp"
-#include "races/region.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
+#include "races/order/region.hpp"
 
 namespace tcuda::watch {
 

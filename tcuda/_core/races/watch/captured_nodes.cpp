@@ -1,4 +1,4 @@
-#include "watch/captured_nodes.hpp"
+#include "races/watch/captured_nodes.hpp"
 
 namespace tcuda::watch {
 

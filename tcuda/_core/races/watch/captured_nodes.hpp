@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "driver/libcuda_types.hpp"
-#include "watch/graph_content.hpp"
+#include "races/watch/graph_content.hpp"
 
 namespace tcuda::watch {
 

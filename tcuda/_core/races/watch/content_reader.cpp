@@ -1,4 +1,4 @@
-#include "watch/content_reader.hpp"
+#include "races/watch/content_reader.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "driver/status.hpp"
-#include "watch/call_notes.hpp"
+#include "races/watch/call_notes.hpp"
 
 namespace tcuda::watch {
 namespace {

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "races/race_detector.hpp"
-#include "watch/captured_nodes.hpp"
-#include "watch/graph_content.hpp"
-#include "watch/kernel_questions.hpp"
-#include "watch/launch_uses.hpp"
+#include "races/order/race_detector.hpp"
+#include "races/watch/captured_nodes.hpp"
+#include "races/watch/graph_content.hpp"
+#include "races/watch/kernel_questions.hpp"
+#include "races/watch/launch_uses.hpp"
 
 namespace tcuda::watch {
 

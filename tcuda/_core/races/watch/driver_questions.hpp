@@ -3,7 +3,7 @@
 
 #include "driver/driver.hpp"
 #include "driver/libcuda_types.hpp"
-#include "watch/kernel_questions.hpp"
+#include "races/watch/kernel_questions.hpp"
 
 namespace tcuda::watch {
 

@@ -1,12 +1,12 @@
-#include "watch/driver_watch.hpp"
+#include "races/watch/driver_watch.hpp"
 
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include "watch/relaxed_questions.hpp"
-#include "watch/use_list.hpp"
-#include "watch/version.hpp"
+#include "races/watch/relaxed_questions.hpp"
+#include "races/watch/use_list.hpp"
+#include "races/watch/version.hpp"
 
 namespace tcuda::watch {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "driver/stream_key.hpp"
-#include "races/race_detector.hpp"
-#include "watch/driver_questions.hpp"
-#include "watch/launch_uses.hpp"
-#include "watch/watched_graphs.hpp"
+#include "races/order/race_detector.hpp"
+#include "races/watch/driver_questions.hpp"
+#include "races/watch/launch_uses.hpp"
+#include "races/watch/watched_graphs.hpp"
 
 namespace tcuda::watch {
 

@@ -1,4 +1,4 @@
-#include "watch/graph_content.hpp"
+#include "races/watch/graph_content.hpp"
 
 namespace tcuda::watch {
 

@@ -1,11 +1,11 @@
-#include "watch/graph_watch.hpp"
+#include "races/watch/graph_watch.hpp"
 
 #include <optional>
 #include <string>
 #include <unordered_set>
 
 #include "driver/status.hpp"
-#include "watch/content_reader.hpp"
+#include "races/watch/content_reader.hpp"
 
 namespace tcuda::watch {
 namespace {

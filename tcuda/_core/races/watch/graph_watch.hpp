@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "races/race_detector.hpp"
-#include "watch/captured_nodes.hpp"
-#include "watch/graph_content.hpp"
-#include "watch/kernel_questions.hpp"
-#include "watch/launch_uses.hpp"
-#include "watch/watched_graphs.hpp"
+#include "races/order/race_detector.hpp"
+#include "races/watch/captured_nodes.hpp"
+#include "races/watch/graph_content.hpp"
+#include "races/watch/kernel_questions.hpp"
+#include "races/watch/launch_uses.hpp"
+#include "races/watch/watched_graphs.hpp"
 
 namespace tcuda::watch {
 

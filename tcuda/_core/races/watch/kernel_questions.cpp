@@ -1,4 +1,4 @@
-#include "watch/kernel_questions.hpp"
+#include "races/watch/kernel_questions.hpp"
 
 namespace tcuda::watch {
 namespace {

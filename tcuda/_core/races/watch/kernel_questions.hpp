@@ -7,7 +7,7 @@
 #include <string>
 
 #include "driver/libcuda_types.hpp"
-#include "watch/launch_uses.hpp"
+#include "races/watch/launch_uses.hpp"
 
 namespace tcuda::watch {
 

@@ -1,14 +1,14 @@
-#include "watch/kernel_table.hpp"
+#include "races/watch/kernel_table.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "driver/status.hpp"
-#include "kernel_uses/mangled_name.hpp"
-#include "kernel_uses/ptx_uses.hpp"
+#include "races/kernel_uses/mangled_name.hpp"
+#include "races/kernel_uses/ptx_uses.hpp"
+#include "races/watch/relaxed_questions.hpp"
+#include "races/watch/version.hpp"
 #include "threads/published.hpp"
-#include "watch/relaxed_questions.hpp"
-#include "watch/version.hpp"
 
 namespace tcuda::watch {
 namespace {

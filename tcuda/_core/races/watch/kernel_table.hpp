@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "driver/libcuda_types.hpp"
-#include "kernel_uses/kernel_use.hpp"
-#include "watch/kernel_questions.hpp"
-#include "watch/known_kernel.hpp"
-#include "watch/launch_uses.hpp"
-#include "watch/lazy_uses.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
+#include "races/watch/kernel_questions.hpp"
+#include "races/watch/known_kernel.hpp"
+#include "races/watch/launch_uses.hpp"
+#include "races/watch/lazy_uses.hpp"
 
 namespace tcuda::watch {
 

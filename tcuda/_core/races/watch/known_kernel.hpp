@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel_uses/kernel_use.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
 
 namespace tcuda::watch {
 

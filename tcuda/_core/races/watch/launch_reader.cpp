@@ -1,4 +1,4 @@
-#include "watch/launch_reader.hpp"
+#include "races/watch/launch_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel_uses/kernel_use.hpp"
-#include "races/address_hash.hpp"
-#include "watch/call_notes.hpp"
-#include "watch/known_kernel.hpp"
-#include "watch/parameter_block.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
+#include "races/order/address_hash.hpp"
+#include "races/watch/call_notes.hpp"
+#include "races/watch/known_kernel.hpp"
+#include "races/watch/parameter_block.hpp"
 
 namespace tcuda::watch {
 namespace {

@@ -1,10 +1,10 @@
 // What the launch of a kernel does with memory.
 #pragma once
 
-#include "races/race_detector.hpp"
-#include "watch/kernel_questions.hpp"
-#include "watch/kernel_table.hpp"
-#include "watch/launch_uses.hpp"
+#include "races/order/race_detector.hpp"
+#include "races/watch/kernel_questions.hpp"
+#include "races/watch/kernel_table.hpp"
+#include "races/watch/launch_uses.hpp"
 
 namespace tcuda::watch {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "driver/libcuda_types.hpp"
-#include "races/race_detector.hpp"
+#include "races/order/race_detector.hpp"
 
 namespace tcuda::watch {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kernel_uses/kernel_use.hpp"
+#include "races/kernel_uses/kernel_use.hpp"
 
 namespace tcuda::watch {
 

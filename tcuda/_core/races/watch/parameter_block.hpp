@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "driver/driver.hpp"
-#include "watch/known_kernel.hpp"
-#include "watch/launch_uses.hpp"
+#include "races/watch/known_kernel.hpp"
+#include "races/watch/launch_uses.hpp"
 
 namespace tcuda::watch {
 

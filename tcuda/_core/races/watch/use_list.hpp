@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "races/race_detector.hpp"
+#include "races/order/race_detector.hpp"
 
 namespace tcuda::watch {
 

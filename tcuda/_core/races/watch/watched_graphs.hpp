@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "driver/libcuda_types.hpp"
-#include "watch/launch_uses.hpp"
+#include "races/watch/launch_uses.hpp"
 
 namespace tcuda::watch {
 
