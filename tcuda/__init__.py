@@ -4,14 +4,14 @@
 ``cupy``, or the emulated counterpart of ``cupy`` where devices are emulated.
 """
 
-# `_requirements` comes first, because it checks whether the other modules can be imported at all.
-from tcuda._base import requirements
+# `requirements` comes first, because it checks whether the other modules can be imported at all.
+from tcuda._base import requirements as _requirements
 
 # isort: split
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
-from tcuda._base import absent
+from tcuda._base.absent import refuse_absent_modules
 from tcuda._base.errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
 from tcuda._base.version import __version__
 from tcuda._cupy.import_hook import watch_cupy
@@ -50,6 +50,7 @@ from tcuda._device._nvml import (
 from tcuda._device._sync_debug import SyncCounter, get_sync_debug_mode, set_sync_debug_mode, sync_debug_mode
 from tcuda._process.ipc import ipc_collect
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
+from tcuda._process.lazy_names import lazy_names
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.kernels import _compile_kernel
 from tcuda.memory import (
@@ -116,9 +117,9 @@ if TYPE_CHECKING:
 
     xp: Any
 else:
-    from tcuda._process.lazy_names import __dir__, __getattr__
+    __getattr__, __dir__ = lazy_names(__name__, ("comm", "emulation", "nccl", "sanitizer"))
 
-absent.refuse_absent_modules()
+refuse_absent_modules()
 watch_cupy()
 _initialization.sanitize_if_asked()
 

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-import sys
+from typing import TYPE_CHECKING
 
 from tcuda._process.lazy import _lazy_init
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_collectors: list[Callable[[], None]] = []
+
+
+def collect_with(collect: Callable[[], None]) -> None:
+    """Let :func:`ipc_collect` call ``collect``: this process can share arrays from now on."""
+    _collectors.append(collect)
 
 
 def ipc_collect() -> None:
@@ -22,19 +32,5 @@ def ipc_collect() -> None:
         >>> reserved = tcuda.memory_reserved()  # without memory that other processes have given back
     """
     _lazy_init()
-    if "tcuda.multiprocessing._messages" not in sys.modules:  # this process has neither sent nor received an array
-        return
-    # The imports are here, because `import tcuda` should import as few modules as possible.
-    from tcuda.multiprocessing import _events, _mappings
-    from tcuda.multiprocessing._connections import connections
-    from tcuda.multiprocessing._received import returns
-    from tcuda.multiprocessing._server import server_if_any
-
-    returns.settle()
-    _mappings.close_idle(also_young=True)
-    for connection in connections():
-        connection.close_if_unused()
-    running = server_if_any()
-    if running is not None:
-        running.settle()
-    _events.destroy_unused()
+    for collect in _collectors:  # none if this process has neither sent nor received an array
+        collect()

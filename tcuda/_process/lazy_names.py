@@ -12,28 +12,38 @@ from tcuda._process.lazy import is_initialized
 from tcuda._runtime import runtime
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tcuda._backend import Backend
     from tcuda._runtime.protocol import Runtime
 
 
-_MODULES = ("comm", "emulation", "nccl", "sanitizer")
+def lazy_names(package: str, modules: Sequence[str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the functions ``__getattr__`` and ``__dir__`` of the package, which knows ``xp`` and some of its modules.
 
+    Args:
+        package: The name of the package.
+        modules: The modules that are imported when a program asks for them.
+    """
 
-def __getattr__(name: str) -> Any:
-    # The package keeps this function for good, although Python then takes 20 ns more for each look-up in the package.
-    # Without the function, a name that only torch has would raise an error without the reason.
-    if name == "xp":
-        arrays = array_module(runtime())
-        if is_initialized():  # before that, the program may still choose another runtime
-            _bind_xp(arrays)
-        return arrays
-    if name in _MODULES:
-        return importlib.import_module(f"tcuda.{name}")
-    raise AttributeError(f"module 'tcuda' has no attribute {name!r}{about(name)}", name=name, obj=sys.modules["tcuda"])
+    def look_up(name: str) -> Any:
+        # The package keeps this function for good, although Python then takes 20 ns more for each look-up in the
+        # package. Without the function, a name that only torch has would raise an error without the reason.
+        if name == "xp":
+            arrays = array_module(runtime())
+            if is_initialized():  # before that, the program may still choose another runtime
+                _bind_xp(arrays)
+            return arrays
+        if name in modules:
+            return importlib.import_module(f"{package}.{name}")
+        raise AttributeError(
+            f"module {package!r} has no attribute {name!r}{about(name)}", name=name, obj=sys.modules[package]
+        )
 
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *modules, "xp"})
 
-def __dir__() -> list[str]:
-    return sorted({*vars(sys.modules["tcuda"]), *_MODULES, "xp"})
+    return look_up, names
 
 
 def bind_xp(cuda: Runtime, backend: Backend) -> None:

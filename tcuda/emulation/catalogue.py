@@ -16,6 +16,9 @@ def _names(text: str) -> list[str]:
     return text.split()
 
 
+VERSION = "14.2.0"
+"""The version of CuPy whose names emulated devices have."""
+
 UFUNCS = _names("""
 absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_count bitwise_or bitwise_xor cbrt
 ceil conjugate copysign cos cosh deg2rad degrees divide divmod equal exp exp2 expm1 fabs float_power floor floor_divide

@@ -53,7 +53,7 @@ def get_array_module(*args: Any) -> Any:
     return np
 
 
-__version__ = "14.2.0"
+__version__ = catalogue.VERSION
 """The version of CuPy whose names the module has."""
 
 _TABLE: dict[str, Any] = {

@@ -3,6 +3,9 @@
 After ``import tcuda.multiprocessing``, an array that goes through a queue or a pipe of ``multiprocessing``, or that is
 an argument of a spawned process, arrives as an array of the same memory. No element is copied. The process that
 receives the array needs no import.
+
+A sender keeps a lease for all memory that the sender has sent. A lease ends when no message is on the way, and no
+process holds the memory.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from __future__ import annotations
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
+from tcuda._process.ipc import collect_with
 from tcuda._process.lazy import _lazy_call, backend
 from tcuda.multiprocessing._arrays import reduce_array, reduce_event
+from tcuda.multiprocessing._collect import collect
 from tcuda.multiprocessing._leases import leases
 from tcuda.streams import Event
 
@@ -88,5 +93,6 @@ def _register() -> None:
     ForkingPickler.register(backend.array_type(), _reduce_array)
 
 
+collect_with(collect)
 ForkingPickler.register(Event, _reduce_event)
 _lazy_call(_register)  # arrays exist only after initialisation, and only then is their type settled

@@ -1,7 +1,7 @@
 """The names of ``torch.cuda`` that tcuda lacks, each with its kind in torch and the reason.
 
-``tcuda/_base/absent.json`` has these names for the message of the ``AttributeError``. The tables in ``tests/data`` are the
-source. To update the file after a change of the tables, run ``python tests/support/absent_names.py``.
+``tcuda/_base/absent.json`` has these names for the message of the ``AttributeError``. The tables in ``tests/data`` are
+the source. To update the file after a change of the tables, run ``python tests/support/absent_names.py``.
 """
 
 from __future__ import annotations

@@ -1,32 +1,21 @@
-"""The rooms of the package: imports go downward only and form no circle. Imports for type checking count too."""
+"""The rooms of the package: imports go downward only and form no circle.
+
+Imports for type checking count too, and so do calls of ``importlib.import_module`` whose argument begins with a name of
+the package.
+"""
 
 from __future__ import annotations
 
 import ast
 import graphlib
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
 FLOORS = [
-    {
-        "_core",
-        "_version",
-        "_requirements",
-        "_status",
-        "_errors",
-        "_arguments",
-        "_copying",
-        "_files",
-        "_scope",
-        "_imports",
-        "_warnings",
-        "_pages",
-        "_program",
-        "_user_code",
-        "_absent",
-    },
+    {"_base", "_core"},
     {"_runtime"},
     {"_backend", "_process"},
     {
@@ -35,25 +24,20 @@ FLOORS = [
         "graphs",
         "random",
         "jiterator",
+        "kernels",
         "comm",
         "nccl",
+        "multiprocessing",
         "nvtx",
         "profiler",
         "_device",
-        "_kernels",
-        "_nvml",
         "_sanitizer",
         "sanitizer",
-        "_cudart",
-        "_memory_viz",
-        "_race_viz",
-        "_sharing",
-        "_sync_debug",
-        "_transfers",
+        "_viz",
     },
     {"_cupy", "emulation"},
-    {"tcuda", "_initialization", "_late"},
-    {"cli", "dask", "demo", "multiprocessing", "testing", "__main__"},
+    {"tcuda", "_initialization"},
+    {"cli", "dask", "demo", "testing", "__main__"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
@@ -90,7 +74,19 @@ def _imports(module: str) -> set[str]:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 found.add(inner if inner in MODULES or inner == "tcuda._core" else str(node.module))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found |= _named(node.args[0])
     return {name for name in found if name.split(".")[0] == "tcuda"} - {module}
+
+
+def _named(argument: ast.expr) -> set[str]:
+    """Return the modules that an argument of ``import_module`` names: one, or all with the beginning of an f-string."""
+    if isinstance(argument, ast.JoinedStr):
+        start = argument.values[0]
+        if not isinstance(start, ast.Constant):
+            return set()
+        return {module for module in MODULES if module.startswith(str(start.value))}
+    return {argument.value} if isinstance(argument, ast.Constant) and isinstance(argument.value, str) else set()
 
 
 def _room(module: str) -> str:
@@ -99,6 +95,18 @@ def _room(module: str) -> str:
 
 
 GRAPH = {module: _imports(module) for module in MODULES}
+
+
+def test_the_first_level_has_at_most_30_entries() -> None:
+    built = re.compile(r"_core\..*\.so|__pycache__")
+    assert len([path for path in _package().iterdir() if not built.fullmatch(path.name)]) <= 30
+
+
+def test_an_import_by_name_counts_as_an_import() -> None:
+    assert _named(ast.parse("'tcuda.memory'", mode="eval").body) == {"tcuda.memory"}
+    assert "tcuda.comm._plain" in _named(ast.parse("f'tcuda.comm.{name}'", mode="eval").body)
+    assert _named(ast.parse("f'{package}.comm'", mode="eval").body) == set()
+    assert "tcuda._core" in GRAPH["tcuda._base.requirements"]
 
 
 def test_every_room_has_a_floor() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import unittest
 from typing import Any
 
 import numpy as np
+
+from tcuda.emulation.testing.namespace import namespace
 
 
 class _Alias(unittest.TestCase):
@@ -17,7 +18,7 @@ class _Alias(unittest.TestCase):
     @property
     def cupy_func(self) -> Any:
         """The function of the devices."""
-        return getattr(importlib.import_module("tcuda.emulation.xp"), self.func)
+        return getattr(namespace(), self.func)
 
     @property
     def numpy_func(self) -> Any:

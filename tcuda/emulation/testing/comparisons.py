@@ -12,6 +12,7 @@ import numpy as np
 from tcuda.emulation import creation
 from tcuda.emulation.strided import Strided
 from tcuda.emulation.testing import assertions
+from tcuda.emulation.testing.namespace import namespace
 from tcuda.emulation.testing.signatures import giving
 from tcuda.emulation.testing.skips import skips
 
@@ -54,7 +55,7 @@ def _run_both(
     test: Callable[..., Any], args: Any, kwargs: Any, name: str, sp_name: str | None, scipy_name: str | None
 ) -> tuple[_Outcome, _Outcome]:
     """Run ``test`` with arrays of a device and with NumPy."""
-    ours = {name: "tcuda.emulation.xp", sp_name: "tcuda.emulation.cupyx.scipy.sparse",
+    ours = {name: namespace().__name__, sp_name: "tcuda.emulation.cupyx.scipy.sparse",
             scipy_name: "tcuda.emulation.cupyx.scipy"}  # fmt: skip
     numpys = {name: "numpy", sp_name: "scipy.sparse", scipy_name: "scipy"}
     return _Outcome(test, args, kwargs, ours), _Outcome(test, args, kwargs, numpys)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import importlib.metadata
 import os
 import random
@@ -14,6 +13,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tcuda.emulation import catalogue
+from tcuda.emulation import random as device_random
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +30,7 @@ def installed(*specifiers: str) -> bool:
     for text in specifiers:
         requirement = Requirement(text)
         if requirement.name.lower() == "cupy":
-            found = importlib.import_module("tcuda.emulation.xp").__version__
+            found = catalogue.VERSION
         else:
             try:
                 found = importlib.metadata.version(requirement.name)
@@ -105,7 +107,7 @@ class _Seeds:
         if not self._open:
             random.seed(_SEEDS[0])
             np.random.seed(_SEEDS[1])
-            importlib.import_module("tcuda.emulation.random").seed(_SEEDS[2])
+            device_random.seed(_SEEDS[2])
         self._open += 1
         try:
             yield

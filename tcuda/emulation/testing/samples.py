@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tcuda.emulation.testing.namespace import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ def _made(xp: Any, values: npt.NDArray[Any], dtype: np.dtype[Any], shape: Any, o
 
 
 def _module(xp: Any) -> Any:
-    return importlib.import_module("tcuda.emulation.xp") if xp is None else xp
+    return namespace() if xp is None else xp
 
 
 def _size(shape: Any) -> int:

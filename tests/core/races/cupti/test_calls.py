@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,6 +29,7 @@ from support.cupti import (
     Use,
     Watched,
 )
+from support.folders import DATA
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def flat(*groups: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def test_the_ids_are_those_of_the_driver() -> None:
-    path = Path(__file__).parent.parent / "data" / "cupti_calls.json"
-    assert _core.watched_calls() == {name: json.loads(path.read_text())[name] for name in _core.watched_calls()}
+    ids = json.loads((DATA / "cupti_calls.json").read_text())
+    assert _core.watched_calls() == {name: ids[name] for name in _core.watched_calls()}
 
 
 # Launches
