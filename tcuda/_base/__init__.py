@@ -1,0 +1,1 @@
+"""What every room may need, and what needs no other room."""
