@@ -31,8 +31,8 @@ class ElementTypes:
     """The elements to which the parameters of a kernel point.
 
     Args:
-        kinds: For each parameter, the kind of the elements, in the letters that ``EmulatedFunction`` has for parameters;
-            ``"-"`` for a parameter that is no pointer.
+        kinds: For each parameter, the kind of the elements, in the letters that ``EmulatedFunction`` has for
+            parameters; ``"-"`` for a parameter that is no pointer.
         sizes: For each parameter, the size of an element.
     """
 
