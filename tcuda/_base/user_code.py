@@ -51,7 +51,7 @@ def _name_in_package(filename: str) -> str | None:
 @functools.cache
 def _files() -> frozenset[str]:
     """The names of tcuda's Python files in the folder of tcuda."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]
     return frozenset(str(path.relative_to(folder)) for path in folder.rglob("*.py"))
 
 

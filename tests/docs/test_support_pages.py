@@ -22,6 +22,8 @@ def _variables_of_python() -> set[str]:
                 (name, *_) = node.args
                 if isinstance(name, ast.Constant):
                     names.add(name.value)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "os.path.expanduser":
+                names.add("HOME")
     return names
 
 

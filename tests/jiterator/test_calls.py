@@ -297,6 +297,7 @@ def test_a_capture_takes_the_call(xp: Any, axpby: Callable[..., Any], strided: b
     np.testing.assert_array_equal(result.get(), x.get() + y.get())
 
 
+@pytest.mark.alone  # The stream may become idle before the question.
 def test_a_call_runs_on_the_current_stream(xp: Any, axpby: Callable[..., Any]) -> None:
     x = xp.zeros(4, "float32")
     axpby(x + 1, x)  # compiles the kernels of both operations

@@ -286,6 +286,7 @@ tcuda.memory.record_stream(array, stream)
 del array
 """,
         "statistics": "tcuda.memory_stats(); tcuda.memory_snapshot()",
+        "operations of NumPy, which let other threads run": "xp.cumsum(xp.ones(30000))",
         "numbers that Python makes": """
 class Number:
     def __index__(self):

@@ -10,8 +10,7 @@ namespace {
 #if PY_VERSION_HEX < 0x030B0000
 // Python 3.10 has no function for the instruction of a frame.
 int instruction_of_frame(PyObject *frame) {
-    static PyObject *const name = PyUnicode_InternFromString("f_lasti");
-    return static_cast<int>(taken_integer(PyObject_GetAttr(frame, name)));
+    return static_cast<int>(taken_integer(PyObject_GetAttrString(frame, "f_lasti")));
 }
 #endif
 

@@ -65,6 +65,11 @@ GUARDED(Object, PyType_GenericNew, (PyTypeObject * type, Object args, Object nam
 GUARDED(Object, PyDict_New, (), ())
 GUARDED(Object, PyList_New, (Py_ssize_t size), (size))
 GUARDED(Object, PyTuple_New, (Py_ssize_t size), (size))
+GUARDED(Object, PyList_AsTuple, (Object list), (list))
+#if PY_VERSION_HEX < 0x030C0000 // later versions use no contexts of their own: quiet_calls.hpp says why
+GUARDED(Object, PyContext_CopyCurrent, (), ())
+GUARDED(int, PyContext_Exit, (Object context), (context))
+#endif
 GUARDED(Object, PyWeakref_NewRef, (Object object, Object callback), (object, callback))
 GUARDED(Object, PyModule_NewObject, (Object name), (name))
 GUARDED(Object, PyCapsule_New, (void *pointer, const char *name, PyCapsule_Destructor destroy),
@@ -82,6 +87,7 @@ extern "C" Object tcuda_vectorcall(Object callable, ConstObjects args, size_t co
 #endif
 GUARDED(Object, PyObject_VectorcallMethod, (Object name, ConstObjects args, size_t count, Object names),
         (name, args, count, names))
+GUARDED(Object, PyObject_Call, (Object callable, Object args, Object names), (callable, args, names))
 GUARDED(Object, PyVectorcall_Call, (Object callable, Object args, Object names), (callable, args, names))
 GUARDED(Object, PyEval_EvalCode, (Object code, Object globals, Object locals), (code, globals, locals))
 GUARDED(Object, PyImport_ImportModule, (const char *name), (name))
@@ -91,6 +97,7 @@ GUARDED(Object, PyObject_GetAttr, (Object object, Object name), (object, name))
 GUARDED(Object, PyObject_GetAttrString, (Object object, const char *name), (object, name))
 GUARDED(int, PyObject_HasAttr, (Object object, Object name), (object, name))
 GUARDED(int, PyObject_SetAttr, (Object object, Object name, Object value), (object, name, value))
+GUARDED(int, PyObject_SetAttrString, (Object object, const char *name, Object value), (object, name, value))
 GUARDED(int, PyObject_SetItem, (Object object, Object key, Object value), (object, key, value))
 GUARDED(Object, PyObject_GenericGetAttr, (Object object, Object name), (object, name))
 GUARDED(Object, PyObject_GetItem, (Object object, Object key), (object, key))
@@ -117,11 +124,14 @@ GUARDED(Object, PyIter_Next, (Object iterator), (iterator))
 GUARDED(Py_ssize_t, PyObject_Size, (Object object), (object))
 GUARDED(Object, PySequence_GetItem, (Object object, Py_ssize_t index), (object, index))
 GUARDED(Py_ssize_t, PySequence_Size, (Object object), (object))
+GUARDED(Object, PySequence_List, (Object sequence), (sequence))
 GUARDED(Object, PySequence_Tuple, (Object object), (object))
 GUARDED(Object, PySlice_New, (Object begin, Object end, Object step), (begin, end, step))
 GUARDED(int, PyDict_Contains, (Object dict, Object key), (dict, key))
 GUARDED(Object, PyDict_GetItem, (Object dict, Object key), (dict, key))
 GUARDED(Object, PyDict_GetItemWithError, (Object dict, Object key), (dict, key))
+GUARDED(int, PyDict_SetItem, (Object dict, Object key, Object value), (dict, key, value))
+GUARDED(int, PyDict_SetItemString, (Object dict, const char *key, Object value), (dict, key, value))
 GUARDED(int, PyDict_Update, (Object dict, Object other), (dict, other))
 GUARDED(int, PyList_SetItem, (Object list, Py_ssize_t index, Object item), (list, index, item))
 
