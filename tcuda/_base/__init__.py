@@ -1,1 +1,1 @@
-"""What every room may need, and what needs no other room."""
+"""Modules that every room may need, and that need no other room."""

@@ -1,7 +1,8 @@
-"""The door of a meeting: the address to which the ranks connect, and those who have not said yet who they are.
+"""The door of a meeting: the address to which the ranks connect, and the connections without a proof.
 
-Every process of the machine sees the address. So whoever connects has a place at the door until the proof is there,
-that they know the unique id. The meeting waits for nobody at the door, and reads as many bytes as a proof has.
+Every process of the machine sees the address. So a connection stays at the door until the process at its other end has
+proved that it knows the unique id. The meeting waits for no connection at the door, and reads only as many bytes as a
+proof has.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def address(uid: bytes) -> str:
 
 
 class Hello(NamedTuple):
-    """What a rank says when it connects.
+    """The first message of a rank.
 
     Attributes:
         rank: The number of the rank.

@@ -73,7 +73,7 @@ def rewritten(source: str, messages: str, file: str) -> str:
             continue
         places = [starts[line - 1] + column for line, column in _underlined(messages[warning.end() + 1 :])]
         if places:
-            # Of expressions that begin or end at the same place, any may be the outer one.
+            # If expressions begin or end at the same place, any of them may be the outer one.
             insertions.add((places[0], 1, "::tcuda::implicit("))
             insertions.add((places[-1] + 1, -1, ")"))
     parts, last = [], 0

@@ -97,7 +97,7 @@ def _types(found: Sequence[Token]) -> frozenset[str]:
 
 
 def _shifts(found: Sequence[Token]) -> Iterator[Insertion]:
-    """Yield the insertions for shifts. Of two signs ``>``, the brackets before tell whether they close templates."""
+    """Yield the insertions for shifts. The brackets before ``>>`` tell whether the two signs close templates."""
     levels = [0]  # for each bracket around the token, the number of signs "<" that may begin arguments of a template
     skipped = -1
     for index, token in enumerate(found):

@@ -19,7 +19,7 @@ public:
     QuietCalls(nanobind::object silence, nanobind::object silent, nanobind::object restore)
         : silence_(std::move(silence)), silent_(std::move(silent)), restore_(std::move(restore)) {}
 
-    // What `make_call` returns: a new reference. Null with a Python error set if that fails.
+    // Returns the result of `make_call`, a new reference. Null with a Python error set if the call fails.
     template <typename MakeCall> PyObject *call(const MakeCall &make_call) const {
         const Owned before(begin());
         if (!before)

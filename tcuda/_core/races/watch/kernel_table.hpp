@@ -1,4 +1,4 @@
-// What is known about kernels: descriptions and PTX of modules.
+// The known kernels: descriptions and PTX of modules.
 #pragma once
 
 #include <atomic>
