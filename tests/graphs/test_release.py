@@ -68,8 +68,8 @@ def test_the_contents_stay_until_the_replay_is_done(xp: Any, stream: tcuda.Strea
     x.clear()
     del graph
     others = [xp.ones(MIB) for _ in range(3)]
-    assert address not in [other.data.ptr for other in others]
-    assert not stream.query()
+    if not stream.query():  # a GPU may be done meanwhile
+        assert address not in [other.data.ptr for other in others]
     tcuda.synchronize()
     assert (y.get() == 6).all()
     del others
@@ -143,7 +143,8 @@ def test_a_capture_of_another_thread_stays_valid(xp: Any, stream: tcuda.Stream, 
     graph.reset()
     released.set()
     thread.join()
-    assert held_by(pool) >= SIZE
+    held = held_by(pool)
+    assert held >= SIZE or stream.query()  # a GPU may be done meanwhile
     other.replay()
     tcuda.synchronize()
     assert (made.pop().get() == 2).all()
