@@ -159,8 +159,8 @@ public:
         return true;
     }
 
-    // Calls the handler that was there before. That handler may pass the signal on to this one, if it was installed later
-    // than this one and this one was installed again since. The signal then goes to the first handler.
+    // Calls the handler that was there before. If that handler was installed between two installations of this one, the
+    // earlier handler may pass the signal back to this one. The signal then goes to the first handler.
     void pass_on(int number, siginfo_t *info, void *context) {
         struct sigaction before;
         {
