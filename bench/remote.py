@@ -16,7 +16,7 @@ from loop import CALLS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WORKER = Path(__file__).with_name("plain_worker.py")
+_WORKER = Path(__file__).with_name("worker_without_tcuda.py")
 
 
 @functools.cache

@@ -41,18 +41,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long",
         action="store_true",
-        help="run the tests in tests/data/long_tests.json too, without naming their files",
+        help="run the tests with the mark long too, without naming their files",
     )
 
 
-LONG = frozenset(json.loads((DATA / "long_tests.json").read_text()))
-"""The tests that take long. Only ``--long`` or the name of a file on the command line runs these tests."""
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that take long, unless the command line has ``--long`` or names a file."""
     if config.getoption("--long") or any(".py" in argument for argument in config.args):
         return
-    long = [item for item in items if item.nodeid in LONG or item.nodeid.partition("[")[0] in LONG]
+    long = [item for item in items if item.get_closest_marker("long")]
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in set(long)]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import runpy
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-_TABLE = Path(__file__).parents[2] / "tests" / "data" / "cupy_names.json"
+_NAMES = Path(__file__).parents[2] / "tests" / "support" / "cupy_names.py"
 _STATES = {"here": "here", "numpy": "by NumPy or SciPy", "absent": "not"}
 
 
 def part(name: str) -> str:
     """Return a part of the page in Markdown: ``counts``, ``names``, or ``signatures``."""
-    table = json.loads(_TABLE.read_text(encoding="utf-8"))
+    table: dict[str, Any] = runpy.run_path(str(_NAMES))["read"]()
     groups = _grouped(table["names"])
     if name == "counts":
         return _counts(groups, table["names"])

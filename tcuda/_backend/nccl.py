@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    AnyRanks: TypeAlias = tuple[tuple[Any, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-    """:class:`Ranks`, or a tuple with the same items, which is made in less time."""
-
-
-class Ranks(NamedTuple):
-    """The parts of several devices in a collective: each tuple has an item for each device.
-
-    Attributes:
-        communicators: The communicators of the devices.
-        devices: The indices of the devices.
-        streams: The ``cudaStream_t`` of each device on which the collective runs.
-        sources: The address of the elements that each device gives.
-        targets: The address of the elements that each device gets.
-    """
-
-    communicators: tuple[Any, ...]
-    devices: tuple[int, ...]
-    streams: tuple[int, ...]
-    sources: tuple[int, ...]
-    targets: tuple[int, ...]
+    Ranks: TypeAlias = tuple[tuple[Any, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    """The parts of several devices in a collective: the communicators, the indices of the devices, the ``cudaStream_t``
+    on which the collective runs, and the addresses of the elements that each device gives and gets. Each tuple has an
+    item for each device."""
 
 
 class Nccl(Protocol):
@@ -60,17 +44,17 @@ class Nccl(Protocol):
             NcclError: The devices cannot make a clique.
         """
 
-    def all_reduce(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
+    def all_reduce(self, ranks: Ranks, count: int, kind: int, op: int) -> None:
         """Reduce ``count`` elements of type ``kind`` of all ranks with ``op``; every rank gets the result."""
 
-    def reduce(self, ranks: AnyRanks, count: int, kind: int, op: int, root: int) -> None:
+    def reduce(self, ranks: Ranks, count: int, kind: int, op: int, root: int) -> None:
         """Reduce ``count`` elements of all ranks with ``op``; the rank ``root`` gets the result."""
 
-    def broadcast(self, ranks: AnyRanks, count: int, kind: int, root: int) -> None:
+    def broadcast(self, ranks: Ranks, count: int, kind: int, root: int) -> None:
         """Give every rank the ``count`` elements of the rank ``root``."""
 
-    def all_gather(self, ranks: AnyRanks, count: int, kind: int) -> None:
+    def all_gather(self, ranks: Ranks, count: int, kind: int) -> None:
         """Give every rank the ``count`` elements of each rank, in the order of the ranks."""
 
-    def reduce_scatter(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
+    def reduce_scatter(self, ranks: Ranks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks with ``op``, and give each rank its ``count`` elements of the result."""

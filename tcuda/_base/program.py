@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoader
+from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _IMPORT = "<frozen importlib"
+_NOUNS = {"-m": "the name of a module", "-c": "code"}
+"""The options that name a program, and what comes after each."""
+_IMPORTED = ("tcuda", "_editable_skbc_tcuda")
+"""The modules of tcuda's distribution that are in no package; the second one is there in an editable install."""
 
 
 @dataclass(frozen=True)
@@ -67,26 +71,58 @@ def run_module(name: str, arguments: Sequence[str]) -> Ending:
     """Run the module ``name``, or the ``__main__`` of the package ``name``, and wait for the threads of the program."""
     _take_arguments(["-m", *arguments])
     _take_first_path(os.getcwd())  # noqa: PTH109
+    _let_pytest_use_imported_modules()
     return _ending(lambda: _run_spec(_spec_of(name), takes_name=True))
 
 
+def run_code(code: str, arguments: Sequence[str]) -> Ending:
+    """Run ``code`` as ``python -c`` does, and wait for the threads of the program."""
+    _take_arguments(["-c", *arguments])
+    _take_first_path("")
+    return _ending(lambda: _run_text(code, "<string>"))
+
+
+def run_stdin(arguments: Sequence[str]) -> Ending:
+    """Run the code on the standard input as ``python -`` does, and wait for the threads of the program."""
+    _take_arguments(["-", *arguments])
+    _take_first_path("")
+    return _ending(lambda: _run_text(sys.stdin.buffer.read(), "<stdin>"))
+
+
+def _let_pytest_use_imported_modules() -> None:
+    """Mark the imported modules of tcuda for pytest, in pytest's way, as modules without assertions of tests.
+
+    pytest compiles the modules of its plugins anew, and warns of a plugin whose modules have been imported before. Here
+    tcuda has been imported before any program.
+    """
+    for name in _IMPORTED:
+        module = sys.modules.get(name)
+        if module is not None:
+            module.__doc__ = f"{module.__doc__ or ''}\n\nPYTEST_DONT_REWRITE"
+
+
 def named_program(words: Sequence[str]) -> Callable[[], Ending]:
-    """Return the function that runs the program that ``words`` name: a file or ``-m`` and a module, and arguments.
+    """Return the function that runs the program that ``words`` name, with arguments.
+
+    The program is a file, ``-m`` and a module, ``-c`` and code, or ``-`` for the standard input.
 
     Raises:
         OSError: The program cannot be read.
-        ValueError: There is no name after ``-m``.
+        ValueError: There is nothing after ``-m`` or ``-c``.
     """
     first, *arguments = words
-    if not first.startswith("-m"):
+    if first == "-":
+        return lambda: run_stdin(arguments)
+    option, name = first[:2], first[2:]
+    if option not in _NOUNS:
         require_program(first)
         return lambda: run_file(first, arguments)
-    name = first[2:]
     if not name:
         if not arguments:
-            raise ValueError("give the name of a module after -m")
+            raise ValueError(f"give {_NOUNS[option]} after {option}")
         name, *arguments = arguments
-    return lambda: run_module(name, arguments)
+    run = run_module if option == "-m" else run_code
+    return lambda: run(name, arguments)
 
 
 @contextlib.contextmanager
@@ -154,6 +190,13 @@ def _run_script(path: str) -> None:
     main = _new_main(path)
     main.__loader__ = loader
     _execute(code, main)
+
+
+def _run_text(code: str | bytes, name: str) -> None:
+    main = _new_main(None)
+    del main.__file__, main.__cached__
+    main.__loader__ = BuiltinImporter
+    _execute(compile(code, name, "exec", dont_inherit=True), main)
 
 
 def _run_spec(spec: ModuleSpec, *, takes_name: bool = False) -> None:
@@ -268,7 +311,9 @@ __all__ = [
     "callers",
     "named_program",
     "require_program",
+    "run_code",
     "run_file",
     "run_module",
+    "run_stdin",
     "without_callers",
 ]

@@ -1,5 +1,5 @@
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
@@ -616,55 +616,14 @@ class Transfers:
         load: Callable[[int, int, Any, int], int],
     ) -> None: ...
     def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any: ...
-    def send(self, source: Any, devices: Sequence[int]) -> list[Any]: ...
-    def cut(self, source: Any, lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None: ...
-    def copy(self, target: Any, source: Any) -> None: ...
-    def upload(self, target: Any, address: int, mark: int) -> None: ...
-    def spread(
-        self,
-        address: int,
-        shape: Sequence[int],
-        dtype: Any,
-        lengths: Sequence[int],
-        devices: Sequence[int],
-        marks: Sequence[int],
-    ) -> list[Any]: ...
+    def relay(self, arrays: Sequence[Any], hops: Sequence[tuple[int, int, int, int]]) -> None: ...
     def copy_rows(
         self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, rows: int
     ) -> None: ...
-    def relay(self, arrays: Sequence[Any], hops: Sequence[tuple[int, int, int, int, bool]]) -> None: ...
-    def sizes(self, arrays: Sequence[Any], device: int) -> list[int] | None: ...
-    def pack(self, arrays: Sequence[Any], flat: Any, offsets: Sequence[int]) -> None: ...
+    def upload(self, targets: Sequence[Any], addresses: Sequence[int], marks: Sequence[int]) -> None: ...
+    def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None: ...
     def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]: ...
-    def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> bool:
-        """Return False, with nothing done, if no kernel adds the elements, or if the device cannot read an input."""
-    def add_in_chain(self, sums: Sequence[Any], arrays: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> bool:
-        """Return False, with nothing done, if no kernel adds the elements, or if a device cannot read the next sum."""
-    def join(self, out: Any, arrays: Sequence[Any]) -> bool: ...
-    def alike(self, rows: Sequence[Sequence[Any]]) -> list[int] | None: ...
-
-class PlainCalls:
-    """The functions of :mod:`tcuda.comm` for plain arguments; :class:`tcuda._backend.Transfers` documents the methods.
-
-    Args:
-        transfers: The object that makes the calls of the driver.
-        allocate: CuPy's function that returns a pointer to new memory of the current device.
-    """
-
-    def __init__(self, transfers: Transfers, allocate: Callable[[int], Any]) -> None: ...
-    def broadcast(self, tensor: Any, devices: Any, small: int) -> list[Any] | None: ...
-    def scatter(self, tensor: Any, devices: Any) -> tuple[Any, ...] | None: ...
-    def gather(self, tensors: Any, destination: Any) -> Any | None: ...
-    def reduce_add(self, inputs: Any, destination: Any, small: int) -> Any | None: ...
-    def broadcast_coalesced(
-        self, tensors: Any, devices: Any, buffer_size: Any, small: int
-    ) -> list[list[Any]] | None: ...
-    def reduce_add_coalesced(
-        self, inputs: Any, destination: Any, buffer_size: Any, small: int
-    ) -> tuple[Any, ...] | None: ...
-    def places(
-        self, inputs: Any, outputs: Any
-    ) -> tuple[tuple[int, ...], Any, int, int, tuple[int, ...], tuple[int, ...]] | None: ...
+    def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> bool: ...
 
 class CallGroup:
     """A group of calls, as NCCL has: a function starts the group, another function ends the group.
@@ -891,38 +850,151 @@ class Forwarder:
 def forwarder(target: Callable[..., Any]) -> Forwarder:
     """Return a function that calls its attribute ``target``, which can be replaced."""
 
+class EmulatedArray:
+    """The base of the arrays of emulated devices, which has the members of an array.
+
+    Attributes:
+        _host: The NumPy array over the memory.
+        _block: The memory.
+        _base: The array of which the array is a view; None if there is none.
+    """
+
+    _host: npt.NDArray[Any]
+    _block: Any
+    _base: Any
+    @classmethod
+    def _part_of(cls, base: EmulatedArray, host: npt.NDArray[Any], /) -> Self:
+        """Return the array whose elements are those of ``host``, which a basic index selects from ``base``."""
+
 class EmulatedArrays:
     """Makes arrays of emulated devices.
 
     Args:
-        base: The class with the members ``_host``, ``_block`` and ``_base``.
         memory: The class of the memory, a subclass of :class:`OwnedMemory`.
         array: The class of NumPy's arrays.
         functions: The capsule of NumPy's C functions.
+        dtypes: The dtypes by the objects that name them; None for a dtype itself.
     """
 
-    def __init__(self, base: type[Any], memory: type[OwnedMemory], array: type[Any], functions: object) -> None: ...
-    def use(self, type: type[Any]) -> None:
-        """Make arrays of the class ``type``, a subclass of ``base``."""
-    def make(self, shape: tuple[int, ...], dtype: np.dtype[Any], ledger: Ledger, device: int, stream: int) -> Any:
-        """Return a new array in row-major order, for a stream whose work is done at once.
+    def __init__(
+        self,
+        memory: type[OwnedMemory],
+        array: type[Any],
+        functions: object,
+        dtypes: dict[Any, np.dtype[Any] | None],
+    ) -> None: ...
+    def use(self, type: type[EmulatedArray]) -> None:
+        """Make arrays of the class ``type``."""
+    def create(self, shape: object, dtype: object, ledger: Callable[[], Ledger], work: EmulatedWork) -> Any:
+        """Return a new array in row-major order, on the current stream.
+
+        Args:
+            shape: The shape.
+            dtype: The dtype, or an object that names the dtype.
+            ledger: A function that returns the ledger.
+            work: Finds the current device and the current stream.
 
         Returns:
-            The array; None if the array has no elements, many axes, or more bytes than there are addresses.
+            The array; None if Python must read an argument, if the array has no elements or does not fit into memory,
+            or if work is not done at once.
         """
-    def part(self, of: Any, host: npt.NDArray[Any]) -> Any:
-        """Return a view of the array ``of``; ``host`` is the NumPy array over the elements of the view."""
-    def slice(self, array: Any, slice: slice) -> Any:
+    def slice(self, array: EmulatedArray, slice: slice) -> Any:
         """Return ``array[slice]``; None if an end of the slice does not fit into 64 bits."""
+
+class EmulatedClock:
+    """The base of the clock of emulated devices.
+
+    Args:
+        lock: A lock of Python.
+
+    Attributes:
+        _lock: The lock.
+        _now: The time in nanoseconds. A time after the year 292 becomes that year.
+    """
+
+    @property
+    def _lock(self) -> Any: ...
+    _now: int
+    def __init__(self, lock: Any) -> None: ...
+
+class EmulatedTimeline:
+    """The base of the streams of emulated devices.
+
+    Attributes:
+        ready: The time, in nanoseconds, at which the work of the stream is complete. A time after the year 292 becomes
+            that year.
+        device: The index of the device.
+        multiprocessors: The number of multiprocessors that the kernels of the stream run on.
+        blocking: Whether the stream and the default stream of its device wait for each other.
+    """
+
+    ready: int
+    device: int
+    multiprocessors: int
+    blocking: bool
+    def __init__(self) -> None: ...
+
+class EmulatedThread:
+    """The current device and the current streams of the calling thread.
+
+    Args:
+        devices: The number of devices.
+        default_stream: The current stream of each device at first.
+
+    Attributes:
+        device: The current device.
+    """
+
+    device: int
+    def __init__(self, devices: int, default_stream: object) -> None: ...
+    def current_stream(self, device: int = -1) -> Any:
+        """Return the current stream of ``device`` (-1: the current device)."""
+    def use_stream(self, stream: Any, /) -> None:
+        """Make ``stream`` current.
+
+        Raises:
+            RuntimeError: ``stream`` is not on the current device.
+        """
+    def enter_stream(self, stream: Any, /) -> None:
+        """Make ``stream`` current until :meth:`exit_stream`. As in CuPy, :meth:`use_stream` changes nothing of that.
+
+        Raises:
+            RuntimeError: ``stream`` is not on the current device.
+        """
+    def exit_stream(self) -> None:
+        """Restore the stream that was entered on the same device before the last one.
+
+        Raises:
+            IndexError: Every stream that was entered has been left.
+        """
+
+class KernelTime:
+    """The formula for the time of a kernel.
+
+    Args:
+        launch: The nanoseconds of a kernel without work.
+        bytes_per_nanosecond: The bytes that a kernel moves in a nanosecond.
+        operations_per_nanosecond: The floating-point operations that a kernel does in a nanosecond.
+        multiprocessors: The multiprocessors of a device; a kernel on a share of them takes longer.
+    """
+
+    def __init__(
+        self, launch: int, bytes_per_nanosecond: int, operations_per_nanosecond: int, multiprocessors: int
+    ) -> None: ...
+    def __call__(self, nbytes: int, flops: int = 0, multiprocessors: int = 0) -> int:
+        """Return the nanoseconds of a kernel that moves ``nbytes``, and does ``flops`` floating-point operations.
+
+        Args:
+            nbytes: The bytes.
+            flops: The operations.
+            multiprocessors: The number of multiprocessors that the kernel runs on; all of them if 0.
+        """
 
 class EmulatedTimes:
     """Moves the clock and the streams of emulated devices. The caller holds the lock of the clock.
 
-    All times are nanoseconds, and no time is after the year 292.
-
     Args:
-        clock: The object with the time in ``_now``.
-        timeline: The class of the streams.
+        clock: The clock.
         devices: For each device the default stream, the other streams that the default stream waits for, and a function
             that takes the start and the end of an operation.
         call: The time of the host that each operation takes.
@@ -930,14 +1002,13 @@ class EmulatedTimes:
 
     def __init__(
         self,
-        clock: object,
-        timeline: type[Any],
-        devices: Sequence[tuple[Any, list[Any], Callable[[tuple[int, int]], object]]],
+        clock: EmulatedClock,
+        devices: Sequence[tuple[EmulatedTimeline, list[Any], Callable[[tuple[int, int]], object]]],
         call: int,
     ) -> None: ...
-    def start(self, timeline: Any) -> int:
+    def start(self, timeline: EmulatedTimeline) -> int:
         """Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time."""
-    def occupy(self, timeline: Any, duration: int) -> int:
+    def occupy(self, timeline: EmulatedTimeline, duration: int) -> int:
         """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end."""
 
 class EmulatedWork:
@@ -947,33 +1018,19 @@ class EmulatedWork:
     def use(
         self,
         times: EmulatedTimes,
-        acquire: Callable[[], object],
-        release: Callable[[], object],
-        thread: object,
-        streams: object,
-        default_stream: object,
+        thread: EmulatedThread,
         created: dict[int, Any],
         obstacles: tuple[list[Any], ...],
-        launch: int,
-        bytes_per_nanosecond: int,
-        operations_per_nanosecond: int,
-        multiprocessors: int,
+        kernel: KernelTime,
     ) -> None:
         """Use a runtime.
 
         Args:
             times: Moves the clock of the runtime.
-            acquire: Takes the lock of the clock.
-            release: Gives the lock back.
-            thread: The object with the current device of the calling thread.
-            streams: The object with the current streams of the calling thread.
-            default_stream: The default stream among them.
-            created: The other streams of the runtime, by handle.
+            thread: The current device and the current streams of the calling thread.
+            created: The streams of the runtime by handle, except the default streams.
             obstacles: Lists that are empty while work is done at once.
-            launch: The nanoseconds of a kernel without work.
-            bytes_per_nanosecond: The bytes that a kernel moves in a nanosecond.
-            operations_per_nanosecond: The floating-point operations that a kernel does in a nanosecond.
-            multiprocessors: The multiprocessors of a device; a stream with a share of them takes longer.
+            kernel: Gives the time of a kernel.
         """
     def forget(self) -> None:
         """Forget the runtime, in a forked child."""
@@ -985,7 +1042,7 @@ class EmulatedWork:
             watches or traces the work, if the program has chosen an allocator, or if the current stream is not a stream
             of the current device.
         """
-    def end(self, timeline: Any, bytes: int, operations: int = 0) -> None:
+    def end(self, timeline: EmulatedTimeline, bytes: int, operations: int = 0) -> None:
         """End work that has moved ``bytes`` bytes, and has done ``operations`` floating-point operations."""
 
 class QuietCalls:
@@ -1009,7 +1066,7 @@ def emulated_operation(
     inputs: int,
     reduces: bool,
     fallback: Callable[..., Any],
-    kinds: dict[Any, np.dtype[Any]],
+    kinds: dict[Any, Any],
     failed: Callable[[Callable[..., Any], Exception], object],
     quiet: QuietCalls,
     work: EmulatedWork,
@@ -1027,27 +1084,6 @@ def emulated_operation(
         failed: Called with ``function`` and its error, in whose place the function may raise another error.
         quiet: Calls ``function``.
         work: Begins and ends the work.
-        arrays: The arrays.
-    """
-
-def emulated_creation(
-    fallback: Callable[..., Any],
-    dtypes: dict[Any, np.dtype[Any] | None],
-    ordinary: np.dtype[Any],
-    ledger: Callable[[], Ledger],
-    work: EmulatedWork,
-    arrays: EmulatedArrays,
-) -> Callable[..., Any]:
-    """Return a callable that makes an array of an emulated device with uninitialised elements.
-
-    The callable takes a shape and a dtype.
-
-    Args:
-        fallback: Called with the same arguments where the callable cannot make the array.
-        dtypes: The dtypes by the objects that name them; None for a dtype itself.
-        ordinary: The dtype by default.
-        ledger: A function that returns the ledger.
-        work: Finds the current device and the current stream.
         arrays: The arrays.
     """
 
@@ -1448,7 +1484,7 @@ class LaunchReader:
         functions: The addresses of functions that stand for those of libcuda, by name.
     """
 
-    def __init__(self, detector: RaceDetector, table: KernelTable, functions: dict[str, int]) -> None: ...
+    def __init__(self, detector: RaceDetector, table: KernelTable, functions: Mapping[str, int]) -> None: ...
     def uses(
         self, function: int, name: str | None, parameters: int, extra: int = 0, notes: _Scopes = ()
     ) -> tuple[str, list[RaceUse]]:
@@ -1479,7 +1515,7 @@ class GraphWatch:
         functions: The addresses of functions that stand for those of libcuda, by name.
     """
 
-    def __init__(self, reader: LaunchReader, functions: dict[str, int]) -> None: ...
+    def __init__(self, reader: LaunchReader, functions: Mapping[str, int]) -> None: ...
     def captured(self, device: int, stream: int, name: str, accesses: tuple[RaceUse, ...]) -> None: ...
     def launch_captured(self, executable: int, device: int, stream: int) -> None: ...
     def cloned(self, clone: int, original: int) -> None: ...
@@ -1505,12 +1541,14 @@ class GraphWatch:
 class Settings:
     """The options of the caching allocator."""
 
+    def __init__(self) -> None: ...
+
     max_split_size: int
     max_non_split_rounding: int
     garbage_collection_threshold: float
     expandable_segments: bool
     trim_always: bool
-    roundup_power2_divisions: Sequence[int]
+    roundup_power2_divisions: list[int]
 
 class Driver:
     """A driver table: the calls that the allocator makes of a CUDA driver."""
@@ -1522,6 +1560,8 @@ class CudaDriver(Driver):
         RuntimeError: The machine has no driver, the driver is too old, or the driver finds no device.
     """
 
+    def __init__(self) -> None: ...
+
 class EmulatedDriver(Driver):
     """The table of emulated devices.
 
@@ -1530,7 +1570,7 @@ class EmulatedDriver(Driver):
         streams: An object with the stream and event entries of the table as methods.
     """
 
-    def __init__(self, memories: list[EmulatedMemory], streams: object) -> None: ...
+    def __init__(self, memories: Sequence[EmulatedMemory], streams: object) -> None: ...
 
 class FaultyDriver(Driver):
     """The table of ``driver`` with one call that fails."""
@@ -1708,6 +1748,8 @@ class Ledger:
             False, with nothing changed, if memory was allocated before.
         """
     def change_settings(self, settings: Settings) -> None: ...
+    def set_padding(self, padding: int) -> None:
+        """Leave ``padding`` bytes, a multiple of 512, behind each later allocation of the caching allocator."""
 
     caching: bool
 

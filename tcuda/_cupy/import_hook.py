@@ -5,6 +5,7 @@ The program may import CuPy before tcuda, after tcuda, or not at all. So the hoo
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from tcuda._backend import backend_of
@@ -35,7 +36,8 @@ def watch_cupy() -> None:
     """Let the first use of CuPy initialise tcuda, whether CuPy is imported already or later."""
 
     def watch(module: ModuleType) -> None:
-        if hook.end():
+        # Emulated devices may have taken the place of the module while it was imported.
+        if sys.modules.get(_CUPY) is module and hook.end():
             takeover.watch(module, _initialize)
 
     hook = FollowedImport(_CUPY, watch)

@@ -16,7 +16,7 @@ from tcuda._core import CallGroup
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tcuda._backend.nccl import AnyRanks
+    from tcuda._backend.nccl import Ranks
 
 _advice = "Install NCCL with `pip install nvidia-nccl-cu13`, or nvidia-nccl-cu12 for CUDA 12."
 
@@ -76,27 +76,27 @@ class Nccl:
         with self._errors():
             return [_immortal(made) for made in self._communicator.initAll(list(devices))]
 
-    def all_reduce(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
+    def all_reduce(self, ranks: Ranks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks; every rank gets the result."""
         members, _, streams, sources, targets = ranks
         self._group(self._communicator.allReduce, (members, sources, targets, count, kind, op, streams))
 
-    def reduce(self, ranks: AnyRanks, count: int, kind: int, op: int, root: int) -> None:
+    def reduce(self, ranks: Ranks, count: int, kind: int, op: int, root: int) -> None:
         """Reduce the elements of all ranks; the rank ``root`` gets the result."""
         members, _, streams, sources, targets = ranks
         self._group(self._communicator.reduce, (members, sources, targets, count, kind, op, root, streams))
 
-    def broadcast(self, ranks: AnyRanks, count: int, kind: int, root: int) -> None:
+    def broadcast(self, ranks: Ranks, count: int, kind: int, root: int) -> None:
         """Give every rank the elements of the rank ``root``."""
         members, _, streams, sources, targets = ranks
         self._group(self._communicator.broadcast, (members, sources, targets, count, kind, root, streams))
 
-    def all_gather(self, ranks: AnyRanks, count: int, kind: int) -> None:
+    def all_gather(self, ranks: Ranks, count: int, kind: int) -> None:
         """Give every rank the elements of each rank."""
         members, _, streams, sources, targets = ranks
         self._group(self._communicator.allGather, (members, sources, targets, count, kind, streams))
 
-    def reduce_scatter(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
+    def reduce_scatter(self, ranks: Ranks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks, and give each rank a part of the result."""
         members, _, streams, sources, targets = ranks
         self._group(self._communicator.reduceScatter, (members, sources, targets, count, kind, op, streams))

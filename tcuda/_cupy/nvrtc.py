@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cupy._core import core
 from cupy_backends.cuda.libs import nvrtc
 
-from tcuda.kernels._source import plain_kernels
+from tcuda.kernels._source import untemplated_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def compiled(source: str, name: str, arch: str, options: Sequence[str]) -> Image
     Raises:
         RuntimeError: The source cannot be compiled, or has no kernel of that name.
     """
-    others = [other for other in plain_kernels(source) if other != name]
+    others = [other for other in untemplated_kernels(source) if other != name]
     if others:
         try:
             return _compile(source, [name, *others], arch, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import TYPE_CHECKING, Any
 
 import cupy
@@ -13,6 +14,7 @@ from tcuda._base.statuses import Status
 from tcuda._cupy import random_kernels, takeover
 from tcuda._process.lazy import backend, cuda
 from tcuda.random._draws import Draws
+from tcuda.random._states import pickled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,14 +75,22 @@ class DeviceGenerator(Draws, cupy.random.RandomState):  # type: ignore[misc]
         return cupy.random.RandomState.randint(self, low, high, size, dtype)
 
 
+def _pickled_generator(generator: Any) -> tuple[Any, ...]:
+    return cupy.random.Generator, (generator.bit_generator,)
+
+
 def install(generators: Iterable[Generator]) -> None:
     """Let the functions of ``cupy.random`` draw from ``generators``, each on its own device.
 
     A generator of tcuda takes over the seed of the generator that CuPy has made before, because a program may call
-    ``cupy.random.seed`` before it uses tcuda. Nothing is done if the environment forbids to change CuPy.
+    ``cupy.random.seed`` before it uses tcuda. CuPy's bit generators, whose state is on the device, can be pickled then.
+    Nothing is done if the environment forbids to change CuPy.
     """
     if not takeover.is_allowed():
         return
+    for kind in (cupy.random.XORWOW, cupy.random.MRG32k3a, cupy.random.Philox4x3210):
+        copyreg.pickle(kind, pickled)
+    copyreg.pickle(cupy.random.Generator, _pickled_generator)
     # set_random_state() is not used: it needs the device to be current, and making a device current makes its context.
     states = cupy_random._random_states
     for generator in generators:

@@ -1,4 +1,4 @@
-"""The waits of CuPy's own calls, of which tcuda is told while there is a watcher.
+"""The waits of CuPy's own calls. While there is a watcher, CuPy tells tcuda of these waits.
 
 CuPy calls a Python function before each copy of an array to the host and before each wait for a device, for the sake of
 ``cupyx.allow_synchronize``, which CuPy has deprecated. Such a copy is made by ``float(array)``, ``array.item()``,

@@ -93,7 +93,7 @@ def cudaStreamCreate(ptr: int) -> cudaError:
     """Create a stream and write its handle to the address ``ptr`` (``cudaStreamCreate``).
 
     Raises:
-        TypeError: ``ptr`` is not the address of memory that can be written, for which CUDA would crash the process.
+        TypeError: ``ptr`` is not the address of memory that can be written. CUDA would crash the process.
     """
     wanted = "the address of 8 bytes where the handle is written, such as ctypes.addressof(ctypes.c_void_p())"
     address = _whole("cudaStreamCreate", "ptr", ptr, _ADDRESSES, wanted)

@@ -1,4 +1,4 @@
-"""The waits of the host for a device, of which one watcher is told before each wait.
+"""The waits of the host for a device. A watcher is told of each wait before the wait begins.
 
 Nobody is told while there is no watcher, and then nothing costs anything: the calls of the runtime in ``cuda`` are
 replaced only while there is a watcher. An operation that makes several calls of the runtime, such as a copy to the
@@ -81,8 +81,8 @@ def watch(watcher: Watcher | None) -> None:
             _adapt()
 
 
-def plain(name: str) -> Callable[..., Any]:
-    """Return the call ``name`` of the runtime, of which the watcher is not told.
+def unwatched(name: str) -> Callable[..., Any]:
+    """Return the call ``name`` of the runtime, without a notice for the watcher.
 
     The call is for waits that are announced already, and for waits that are no waits of the program.
     """
@@ -90,7 +90,7 @@ def plain(name: str) -> Callable[..., Any]:
 
 
 def announce(call: str) -> None:
-    """Tell the watcher of a wait of this thread, which the thread begins by :func:`plain`.
+    """Tell the watcher of a wait of this thread, which the thread begins by :func:`unwatched`.
 
     Args:
         call: The name of the call.

@@ -8,10 +8,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tcuda._runtime.visible_devices import VARIABLE
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.settings import Schedule
     from tcuda._runtime.protocol import Runtime
+
+_CHOICE = "TCUDA_RUNTIME"
 
 _in_use: Runtime | None = None
 _successors: dict[Runtime | None, Runtime] = {}
@@ -43,7 +49,74 @@ def emulate(devices: int, memory: int, schedule: Schedule) -> None:
     """
     from tcuda._runtime.emulated import make
 
-    made: Runtime = make(devices, memory, schedule)
+    _use(make(devices, memory, schedule))
+
+
+def emulate_by_environment(defaults: Mapping[str, str]) -> None:
+    """Choose the emulated devices that the environment describes, unless emulated devices are in use already.
+
+    Args:
+        defaults: The values of the variables that are not set.
+
+    Raises:
+        RuntimeError: A runtime with devices is already in use.
+        ValueError: An environment variable of tcuda has a value that is not allowed.
+    """
+    from tcuda._runtime.emulated import made_from_environment
+
+    if _in_use is not None and _in_use.name == "emulated":
+        return
+    variables = {**defaults, **{name: value for name, value in os.environ.items() if value or name not in defaults}}
+    _use(made_from_environment(variables, only_visible=_asked("auto") == "emulated"))
+
+
+def is_emulated(otherwise: str = "cuda") -> bool:
+    """Return whether the devices of this process are emulated; the choice of the runtime stays open.
+
+    Args:
+        otherwise: The choice if ``TCUDA_RUNTIME`` is not set: ``"cuda"``, ``"emulated"`` or ``"auto"``.
+
+    Raises:
+        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
+    """
+    before = _in_use
+    if before is not None and (before.name == "emulated" or before.visibleDeviceCount()):
+        return before.name == "emulated"
+    asked = _asked(otherwise)
+    return asked == "emulated" or (asked == "auto" and not gpus())
+
+
+def pass_on() -> None:
+    """Let the processes that this process starts have devices of the same kind, by the environment."""
+    variables = environment()
+    if VARIABLE not in os.environ:  # then all devices are visible, and the variable would hide GPUs from other programs
+        variables.pop(VARIABLE, None)
+    os.environ.update(variables)
+
+
+def settle_emulated() -> None:
+    """Choose emulated devices for this process and for the processes that it starts.
+
+    If nothing has looked for devices, they are made at their first use, because the program may still change the
+    environment.
+
+    Raises:
+        RuntimeError: GPUs are in use.
+        ValueError: An environment variable of tcuda has a value that is not allowed.
+    """
+    if _in_use is None and _asked("emulated") == "emulated":
+        os.environ[_CHOICE] = "emulated"
+        return
+    emulate_by_environment({})
+    pass_on()
+
+
+def _use(made: Runtime) -> None:
+    """Put ``made`` in the place of no runtime, or of a runtime without devices.
+
+    Raises:
+        RuntimeError: A runtime with devices is already in use.
+    """
     before: Runtime | None = None
     while before is not made:
         before = _in_use
@@ -56,9 +129,15 @@ def emulate(devices: int, memory: int, schedule: Schedule) -> None:
 
 
 def gpus() -> int:
-    """Return the number of GPUs that CUDA shows to this process; the choice of the runtime stays open."""
-    from tcuda._runtime.cuda import CudaRuntime
+    """Return the number of GPUs that CUDA shows to this process; the choice of the runtime stays open.
 
+    Without a GPU, CuPy is not imported, because emulated devices may then take the place of CuPy.
+    """
+    from tcuda._runtime.cuda import CudaRuntime, visible_devices
+
+    seen = visible_devices.count()
+    if seen == 0 or (seen is None and not visible_devices.any_by_driver()):
+        return 0
     try:
         return CudaRuntime().visibleDeviceCount()
     except RuntimeError:  # CuPy cannot be imported
@@ -105,13 +184,19 @@ def _decide(before: Runtime | None, made: Runtime) -> Runtime:
 
 
 def _from_environment() -> Runtime:
-    choice = os.environ.get("TCUDA_RUNTIME", "cuda")
-    if choice == "cuda":
+    asked = _asked("cuda")
+    if asked == "cuda" or (asked == "auto" and gpus()):
         from tcuda._runtime.cuda import CudaRuntime
 
         return CudaRuntime()
-    if choice == "emulated":
-        from tcuda._runtime.emulated import made_from_environment
+    from tcuda._runtime.emulated import made_from_environment
 
-        return made_from_environment()
-    raise ValueError(f"TCUDA_RUNTIME is {choice!r}; it can be 'cuda' or 'emulated'.")
+    return made_from_environment(os.environ, only_visible=asked == "emulated")
+
+
+def _asked(otherwise: str) -> str:
+    """Return the value of ``TCUDA_RUNTIME``; ``otherwise`` if the variable is not set, or empty."""
+    asked = os.environ.get(_CHOICE) or otherwise
+    if asked not in ("cuda", "emulated", "auto"):
+        raise ValueError(f"{_CHOICE} is {asked!r}; it can be 'cuda', 'emulated' or 'auto'.")
+    return asked

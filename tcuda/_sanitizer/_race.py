@@ -98,8 +98,8 @@ class RaceAccess:
             "strides": list(self.region.strides),
             "itemsize": self.itemsize,
             "element_range": _listed(self.elements),
-            "stack": _plain(self.stack),
-            "launch_stack": None if self.launch_stack is None else _plain(self.launch_stack),
+            "stack": _listed_frames(self.stack),
+            "launch_stack": None if self.launch_stack is None else _listed_frames(self.launch_stack),
         }
 
 
@@ -140,8 +140,8 @@ class RaceAllocation:
             "size": self.size,
             "device": self.device,
             "stream": self.stream,
-            "stack": _plain(self.stack),
-            "freed_stack": None if self.freed_stack is None else _plain(self.freed_stack),
+            "stack": _listed_frames(self.stack),
+            "freed_stack": None if self.freed_stack is None else _listed_frames(self.freed_stack),
         }
 
 
@@ -317,7 +317,7 @@ def _torchs(access: RaceAccess) -> Access:
     )
 
 
-def _plain(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:
+def _listed_frames(stack: tuple[Frame, ...]) -> list[dict[str, Any]]:
     return [frame.as_dict() for frame in stack]
 
 

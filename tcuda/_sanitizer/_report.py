@@ -151,8 +151,8 @@ class Report:
         """
         return {
             "version": 1,
-            "races": self._plain(self._races),
-            "possible": self._plain(self._possible),
+            "races": self._as_dicts(self._races),
+            "possible": self._as_dicts(self._possible),
             "operations": self.operations,
             "suppressed": self.suppressed,
             "syncs": [dict(sync) for sync in self.syncs],
@@ -162,7 +162,7 @@ class Report:
         with self._lock:
             return list(races.values())
 
-    def _plain(self, races: dict[Any, tuple[Race, _Tally]]) -> list[dict[str, Any]]:
+    def _as_dicts(self, races: dict[Any, tuple[Race, _Tally]]) -> list[dict[str, Any]]:
         return [{**race.as_dict(), "count": tally.count} for race, tally in self._entries(races)]
 
     def _of_its_confidence(self, found: _core.Race) -> dict[Any, tuple[Race, _Tally]]:

@@ -12,7 +12,7 @@ from tcuda._sanitizer._stacks import Frame, is_library, living_frames
 from tcuda.streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
 
 _MOST_ITEMS = 64
@@ -20,6 +20,15 @@ _MOST_ITEMS = 64
 
 _FUNCTION = 1
 """The flag CO_OPTIMIZED of code whose variables are not those of a module or a class."""
+
+_CUPYS_MODULES = ("cupy.cuda.stream", "tcuda.emulation.cuda")
+"""The modules of CuPy's classes; the second one has the classes of a program that uses ``tcuda.xp``."""
+
+_CUPYS_CALLS = {
+    "tcuda.current_stream()": "cupy.cuda.get_current_stream()",
+    "tcuda.default_stream()": "cupy.cuda.Stream.null",
+}
+"""CuPy's ways to write names of streams, for a program whose other stream is CuPy's."""
 
 _LEGACY = (0, 1)  # both handles mean the legacy default stream
 
@@ -70,17 +79,32 @@ def stream_names(current: tuple[int, int] | None, previous: tuple[int, int] | No
     for frame in _frames_of_this_thread():
         known = [_known(frame, stream) for stream in (current, previous) if stream is not None]
         if None not in known:
-            found = iter(known)
+            found = iter(_alike(known))
             return StreamNames(
                 None if current is None else next(found),
                 None if previous is None else next(found),
                 Frame(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno),
             )
+    names = iter(
+        _alike(
+            [_anywhere(stream, is_current=stream is current) for stream in (current, previous) if stream is not None]
+        )
+    )
     return StreamNames(
-        None if current is None else _anywhere(current, is_current=True),
-        None if previous is None else _anywhere(previous, is_current=False),
+        None if current is None else next(names),
+        None if previous is None else next(names),
         None,
     )
+
+
+def _alike(names: Sequence[StreamName | None]) -> list[StreamName | None]:
+    """Return the names with CuPy's functions in the place of tcuda's functions, if a stream of CuPy is among them."""
+    if not any(name is not None and name.is_code and not name.is_tcudas for name in names):
+        return list(names)
+    return [
+        name if name is None or name.text not in _CUPYS_CALLS else StreamName(_CUPYS_CALLS[name.text], is_tcudas=False)
+        for name in names
+    ]
 
 
 def _known(frame: FrameType, stream: tuple[int, int]) -> StreamName | None:
@@ -184,4 +208,4 @@ def _is_tcudas(kind: type) -> bool:
 
 
 def _is_cupys(kind: type) -> bool:
-    return kind.__module__ == "cupy.cuda.stream" and "Stream" in kind.__name__
+    return kind.__module__ in _CUPYS_MODULES and "Stream" in kind.__name__

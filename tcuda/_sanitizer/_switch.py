@@ -55,9 +55,11 @@ class CUDASanitizer:
         """
         self._enable("raise")
 
-    def _enable(self, mode: str, *, possible: bool = False, may_be_refused: bool = False) -> None:
+    def _enable(
+        self, mode: str, report: Report | None = None, *, possible: bool = False, may_be_refused: bool = False
+    ) -> None:
         if not self.enabled:
-            self.report = Report()
+            self.report = Report() if report is None else report
             check = ActiveCheck(mode, self.report, possible=possible, may_be_refused=may_be_refused)
             try:
                 check.begin()

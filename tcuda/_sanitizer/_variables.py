@@ -7,11 +7,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from tcuda._sanitizer import _process_reports
 from tcuda._sanitizer._checks import MODES
 from tcuda._sanitizer._switch import cuda_sanitizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from tcuda._sanitizer._report import Report
 
 TORCHS, OURS, POSSIBLE = "TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER", "TCUDA_SANITIZER_POSSIBLE"
 _OFF = ("", "0")
@@ -29,11 +32,24 @@ def enable_as_asked(environment: Mapping[str, str]) -> None:
     if mode is None:
         return
     possible = _possible(environment)
+    folder = environment.get(_process_reports.VARIABLE)
+    if folder:
+        _process_reports.begin(folder, enabling(mode, possible))
+        return
     cuda_sanitizer._enable(mode, possible=possible, may_be_refused=True)
     if mode == "collect":
         atexit.register(_print_report, os.getpid())
     elif not possible:
         atexit.register(_print_possible, os.getpid())
+
+
+def enabling(mode: str, possible: bool) -> Callable[[Report], object]:
+    """Return the function that turns the sanitizer on with a given report."""
+
+    def enable(report: Report) -> None:
+        cuda_sanitizer._enable(mode, report, possible=possible, may_be_refused=True)
+
+    return enable
 
 
 def _mode(environment: Mapping[str, str]) -> str | None:

@@ -93,7 +93,7 @@ def _cupy() -> str | None:
 
 
 def _runtime_facts() -> dict[str, Any]:
-    chosen_by = "environment" if "TCUDA_RUNTIME" in os.environ else "default"
+    chosen_by = "environment" if os.environ.get("TCUDA_RUNTIME") else "default"
     try:
         in_use = runtime()
     except RuntimeError:  # _problem() reports this error.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda._viz.memory import Comparison, Device
-    from tcuda._viz.pages import Stacks
+    from tcuda._viz.shared import Stacks
 
 _MOST_ROWS = 20  # The most sites that are printed. The page has all of them.
 

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 10
 """The most races and the most lines with synchronisations that a summary shows."""
 
+_NOTHING = (
+    "Warning: the program made no operation on a device that the detector could see, so that nothing is known about "
+    "its races."
+)
+
 _VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
 
 
@@ -45,6 +50,14 @@ class Summary:
         if syncs:
             self._show_syncs(report["syncs"])
         self._screen.print(_total(report))
+        unfinished = report["children"]["unfinished"]
+        if unfinished:
+            self._screen.print(
+                f"{_several(unfinished, 'child process', 'child processes')} did not finish, so that later races there "
+                "are missing here."
+            )
+        if not report["operations"]:
+            self._screen.print(_NOTHING)
 
     def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: str) -> None:
         for number, race in enumerate(races[:_MOST_SHOWN], start):
@@ -64,6 +77,8 @@ class Summary:
         touched = _touched(race)
         if touched is not None:
             yield f"   both touch {touched}"
+        if race["processes"]:
+            yield f"   in {_children(race['processes'])}"
         if race["doubt"]:
             yield f"   possible: {printable(race['doubt'])}"
         before = race["before"]
@@ -128,14 +143,21 @@ def _total(report: Mapping[str, Any]) -> str:
     operations = _several(report["operations"], "operation")
     suppressed = f"; {_several(report['suppressed'], 'race')} suppressed" if report["suppressed"] else ""
     possible = f"; {_several(len(report['possible']), 'possible race')}" if report["possible"] else ""
+    if not races and not report["operations"]:
+        return "No operation was watched."
     if not races:
         return f"No race in {operations}{possible}{suppressed}."
     times = sum(race["count"] for race in races)
     return f"{_several(len(races), 'race')}, seen {_several(times, 'time')}, in {operations}{possible}{suppressed}."
 
 
-def _several(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _children(processes: Sequence[int]) -> str:
+    distinct = sorted(set(processes))
+    return f"child process {distinct[0]}" if len(distinct) == 1 else f"{len(distinct):,} child processes"
+
+
+def _several(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 __all__ = ["Summary"]

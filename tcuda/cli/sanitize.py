@@ -22,16 +22,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         _NAME,
-        usage="tcuda sanitize [options] (PROGRAM | -m MODULE) [ARGUMENT ...]",
+        usage="tcuda sanitize [options] (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]",
         help="run a program, and find missing waits between streams",
         description="Run a program as python does, and report each race: two operations on the same memory, one of "
-        "them a write, that no wait orders. The exit status is 1 if there was a race, else the status of the program.",
+        "them a write, that no wait orders. The exit status is 1 if there was a race, else the status of the program, "
+        "or 3 if no operation was watched. On emulated devices, 'import cupy' imports their arrays.",
         epilog="The options of the command come before the program. All later arguments are the program's.",
         allow_abbrev=False,
     )
-    # The program is split off before. These two arguments are for the help only.
-    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run")
+    # The program is split off before. These three arguments are for the help only.
+    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run; - for stdin")
     parser.add_argument("-m", metavar="MODULE", dest="module", help="run a module instead, such as pytest")
+    parser.add_argument("-c", metavar="CODE", dest="code", help="run code instead")
     reaction = parser.add_mutually_exclusive_group()
     reaction.add_argument(
         "--raise",
@@ -75,7 +77,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the arguments of the command, and the program with its arguments.
 
-    The program begins with ``-m`` or with the name of a file. For other commands there is no program.
+    The program begins with ``-m``, with ``-c``, or with the name of a file, which may be ``-``. For other commands
+    there is no program.
     """
     own = list(arguments)
     if not own or own[0] != _NAME:
@@ -85,7 +88,7 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         argument = own[place]
         if argument == "--":
             return own[:place], own[place + 1 :]
-        if argument.startswith("-m") or argument == "-" or not argument.startswith("-"):
+        if argument.startswith(("-m", "-c")) or argument == "-" or not argument.startswith("-"):
             return own[:place], own[place:]
         place += 2 if argument in _WITH_VALUE else 1
     return own, []

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import tcuda
 from tcuda._base.files import read_regular_file, require_writable
 from tcuda._base.program import Ending, before_abrupt_exit, callers, named_program, without_callers
-from tcuda._runtime import gpus
-from tcuda._sanitizer._suppressions import VARIABLE, read_suppressions
+from tcuda._runtime import is_emulated
+from tcuda._sanitizer import _process_reports
+from tcuda._sanitizer._suppressions import VARIABLE as SUPPRESSIONS
+from tcuda._sanitizer._suppressions import read_suppressions
+from tcuda._sanitizer._variables import enabling
 from tcuda.cli.defaults import DEVICES, STDOUT
 from tcuda.cli.messages import in_one_line
 from tcuda.cli.race_report import Output
 from tcuda.cli.terminal import console
+from tcuda.emulation._children import pass_on_as_cupy
 from tcuda.sanitizer import check
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
 _FOUND = 1
+_NOTHING_WATCHED = 3
 _MOST_SUPPRESSIONS = 1 << 20  # bytes of a file
 
 _PARTS = ("current", "previous", "allocation", "previous_allocation")
@@ -39,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         RuntimeError: The devices in use cannot be watched.
     """
     if not options.program:
-        options.usage_error("give the program to run, or -m and a module")
+        options.usage_error("give the program to run, or -m and a module, or -c and code")
     try:
         start = named_program(options.program)
         for path in options.suppress:
@@ -51,7 +59,10 @@ def run(options: argparse.Namespace) -> int:
         options.usage_error(in_one_line(error))
     screen = console(stderr=True)
     screen.file = sys.stderr  # the program may put another file there
-    told = _choose_devices(options.emulated)
+    try:
+        told = _choose_devices(options.emulated)
+    except (RuntimeError, ValueError) as error:
+        options.usage_error(in_one_line(error))
     if told:
         screen.print(told)
     with _stdout_for_json(options.json) as stdout:
@@ -60,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:
     owner, command = os.getpid(), callers()
+    folder = Path(tempfile.mkdtemp(prefix="tcuda-sanitize-"))
+    _watch_children(options, folder)
     with contextlib.ExitStack() as watching:
         watch = check(options.mode, possible=options.possible)
         report = watch.__enter__()
@@ -69,12 +82,17 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
         counter = watching.enter_context(tcuda.SyncCounter()) if options.syncs else None
 
         def finish(ending: Ending) -> int:
-            found = _of_program(report.as_dict(), command)
+            children = _process_reports.read(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            found = _with_children(report.as_dict(), children)
+            found = _of_program(found, command)
             if counter is not None:
                 found["syncs"] = counter.counts()
             found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
             output.write(found)
-            return _FOUND if found["races"] or (options.possible and found["possible"]) else ending.status
+            if found["races"] or (options.possible and found["possible"]):
+                return _FOUND
+            return ending.status or (0 if found["operations"] else _NOTHING_WATCHED)
 
         with before_abrupt_exit(lambda status: finish(Ending(status))):
             ending = start()
@@ -102,26 +120,77 @@ def _suppress(path: Path) -> None:
         read_regular_file(path, _MOST_SUPPRESSIONS).decode()
     except ValueError as error:
         raise ValueError(f"{str(path)!r} holds no suppressions: {error}") from error
-    read_suppressions({VARIABLE: str(path)})
+    read_suppressions({SUPPRESSIONS: str(path)})
 
 
 def _choose_devices(emulated: int | None) -> str | None:
     """Let the program run on emulated devices if the user asks for them, or if there is no other device.
 
     The choice is stored in the environment: a program may still call ``tcuda.emulation.enable()``, which goes first.
+    On emulated devices, ``import cupy`` in the program imports their arrays.
 
     Returns:
         A message for the user; None if the user chose the devices.
+
+    Raises:
+        RuntimeError: CuPy has been imported already.
+        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
     """
     told = None
     if emulated is None:
-        if "TCUDA_RUNTIME" in os.environ or gpus():
+        if not is_emulated("auto"):
             return None
-        emulated = DEVICES
-        told = f"There is no GPU: using {emulated} emulated devices."
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and the user asks for N devices
-    os.environ.update(TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES=str(emulated))
+        if os.environ.get("TCUDA_RUNTIME") != "emulated":
+            emulated = DEVICES
+            told = f"There is no GPU: using {emulated} emulated devices."
+    if emulated is not None:
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and the user asks for N devices
+        os.environ.update(TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES=str(emulated))
+    tcuda.emulation.install_as_cupy()
     return told
+
+
+def _watch_children(options: argparse.Namespace, folder: Path) -> None:
+    """Let the processes that the program starts write their reports into ``folder``."""
+    files = [*options.suppress, *map(Path, filter(None, [os.environ.get(SUPPRESSIONS)]))]
+    if files:
+        every = folder / "suppressions.txt"
+        every.write_bytes(b"\n".join(read_regular_file(path, _MOST_SUPPRESSIONS) for path in files))
+        os.environ[SUPPRESSIONS] = str(every)
+    os.environ.update(_process_reports.variables(folder, options.mode, possible=options.possible))
+    _process_reports.follow_forks(str(folder), enabling(options.mode, options.possible))
+    pass_on_as_cupy()  # so that a process that only imports CuPy is watched, also on a GPU
+
+
+def _with_children(report: dict[str, Any], children: _process_reports.Found) -> dict[str, Any]:
+    """Add the reports of other processes to ``report``, and return ``report``.
+
+    A race that several processes have found is kept once. ``"processes"`` of a race has the processes.
+    """
+    for kind in ("races", "possible"):
+        known = {_same(race): race for race in report[kind]}
+        for race in known.values():
+            race["processes"] = []
+        for child in children.reports:
+            for race in child[kind]:
+                kept = known.setdefault(_same(race), {**race, "count": 0, "processes": []})
+                kept["count"] += race["count"]
+                kept["processes"].append(child["process"])
+        report[kind] = list(known.values())
+    for child in children.reports:
+        report["operations"] += child["operations"]
+        report["suppressed"] += child["suppressed"]
+    report["children"] = {"reports": len(children.reports), "unfinished": children.unfinished}
+    return report
+
+
+def _same(race: dict[str, Any]) -> str:
+    """Return what equal races of several processes have in common: the operations, their streams and their lines."""
+    accesses = [
+        [race[name][part] for part in ("operation", "argument", "kind", "stream_name", "stack", "launch_stack")]
+        for name in ("previous", "current")
+    ]
+    return json.dumps([race["kind"], race["use_after_free"], race["missing"], accesses])
 
 
 @contextlib.contextmanager

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.arguments import several
-from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend
-from tcuda.comm._arrays import HOST, arrays_text, contiguous, place_of, place_of_output, shape_text
-from tcuda.comm._copies import copy
-from tcuda.comm._devices import device_indices, require_existing
-from tcuda.comm._order import join_captures
-from tcuda.comm._routes import SMALL, route
+from tcuda.comm._arguments import (
+    HOST,
+    arrays_text,
+    device_indices,
+    place_of,
+    place_of_output,
+    require_existing,
+    shape_text,
+)
+from tcuda.comm._copies import contiguous_for, copies_on, copy, empty_like
+from tcuda.comm._routes import route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,10 +55,7 @@ def broadcast(
         (True, 1)
     """
     if devices is not None and out is None:
-        made = backend.transfers().broadcast(tensor, devices, SMALL)
-        if made is not None:
-            return made
-        return replicas(tensor, device_indices(devices))
+        return _replicas(tensor, device_indices(devices))
     if devices is not None or out is None:
         raise RuntimeError(
             "Exactly one of 'devices' and 'out' must be specified, but got "
@@ -65,56 +67,23 @@ def broadcast(
     return targets
 
 
-def replicas(tensor: Any, indices: Sequence[int]) -> list[Any]:
+def _replicas(tensor: Any, indices: Sequence[int]) -> list[Any]:
     """Return an array with the elements of ``tensor`` for each device: ``tensor`` itself for its own device."""
-    transfers = backend.transfers()
-    home = tensor.data.device_id if isinstance(tensor, transfers.array) else place_of(tensor, "tensor")
-    count, others = device_count(), []
+    home = place_of(tensor, "tensor")
     for index in indices:
-        if not 0 <= index < count:
-            require_existing(index)
-        if index != home:
-            others.append(index)
+        require_existing(index)
+    others = [index for index in indices if index != home]
     if not others:
         return [tensor] * len(indices)
     if home == HOST:
-        return _uploaded(tensor, others)
-    copies = copies_on(tensor if tensor.flags.c_contiguous else contiguous_for(tensor, others), others)
-    if len(others) == len(indices):
-        return copies
+        from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
+
+        copies = [empty_like(tensor, index) for index in others]
+        upload(copies, [tensor] * len(copies))
+    else:
+        copies = copies_on(contiguous_for(tensor, others), others)
     new = iter(copies)
     return [tensor if index == home else next(new) for index in indices]
-
-
-def contiguous_for(array: Any, others: Sequence[int]) -> Any:
-    """Return ``array`` in C order, for copies to the devices ``others``."""
-    if array.flags.c_contiguous:
-        return array
-    join_captures(array.data.device_id, others)
-    return contiguous(array)
-
-
-def copies_on(source: Any, indices: Sequence[int]) -> list[Any]:
-    """Return a copy of ``source``, which is in C order, for each of other devices, copied by the fastest route."""
-    transfers = backend.transfers()
-    if len(indices) <= 1 or source.nbytes < SMALL:
-        return transfers.send(source, indices)
-    hops = route(len(indices) + 1, source.nbytes)
-    if hops[-1].source == 0:  # flat
-        return transfers.send(source, indices)
-    targets = [transfers.empty(source.shape, source.dtype, index) for index in indices]
-    transfers.relay([source, *targets], hops)
-    return targets
-
-
-def _uploaded(source: Any, indices: Sequence[int]) -> list[Any]:
-    from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
-
-    transfers, dtype = backend.transfers(), source.dtype.newbyteorder("=")
-    targets = [transfers.empty(source.shape, dtype, index) for index in indices]
-    for target in targets:
-        upload(target, source)
-    return targets
 
 
 def _check_out(tensor: Any, targets: Sequence[Any]) -> None:
@@ -138,8 +107,7 @@ def _copy_to_all(tensor: Any, targets: Sequence[Any]) -> None:
     if home == HOST:
         from tcuda.comm._host import upload
 
-        for target in targets:
-            upload(target, tensor)
+        upload(targets, [tensor] * len(targets))
         return
     away = [each for each in targets if each.data.device_id != home and each.flags.c_contiguous]
     if away and tensor.size:
@@ -147,4 +115,4 @@ def _copy_to_all(tensor: Any, targets: Sequence[Any]) -> None:
         backend.transfers().relay([source, *away], route(len(away) + 1, source.nbytes))
     for target in targets:
         if target.data.device_id == home or not target.flags.c_contiguous:
-            copy(target, tensor)
+            copy([target], [tensor])

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.arguments import a_kind, several
-from tcuda._device import device
-from tcuda._process.captures import captures
 from tcuda._process.lazy import backend
-from tcuda.comm._arrays import contiguous, place_of
-from tcuda.comm._broadcast import copies_on
-from tcuda.comm._devices import device_indices, require_existing
+from tcuda.comm._arguments import device_index, device_indices, place_of, require_existing
+from tcuda.comm._copies import contiguous, contiguous_for, copies_on
 from tcuda.comm._order import join_captures
-from tcuda.comm._reduce import checked_inputs, destination_index, total
-from tcuda.comm._routes import SMALL
+from tcuda.comm._reduce import checked_inputs, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +17,8 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 _BUFFER_SIZE = 10485760
+_ALIGNMENT = 16
+"""The places of packed arrays are multiples of this number of bytes."""
 
 
 def broadcast_coalesced(
@@ -53,9 +50,6 @@ def broadcast_coalesced(
         >>> [array.shape for array in second]
         [(3,), (2, 2)]
     """
-    made = backend.transfers().broadcast_coalesced(tensors, devices, buffer_size, SMALL)
-    if made is not None:
-        return made
     indices = device_indices(devices)
     originals = list(several(tensors, "tensors", "a sequence of arrays"))
     _check_buffer_size("broadcast_coalesced", buffer_size)
@@ -64,63 +58,42 @@ def broadcast_coalesced(
     for index in indices:
         require_existing(index)
     home, others = indices[0], indices[1:]
-    arrays, sizes = _packable(originals, home, others)
-    results: list[list[Any]] = [[] for _ in others]
+    kind = backend.transfers().array
+    for number, array in enumerate(originals):
+        if not isinstance(array, kind) or array.data.device_id != home:
+            place_of(array, f"tensors[{number}]")
+            raise RuntimeError(f"All tensors must be on devices[0]: {home}")
     if not others:
         return [originals]
-    for begin, end in _full_groups(sizes, buffer_size):
-        for made, copies in zip(results, _copied(arrays[begin:end], sizes[begin:end], home, others), strict=True):
+    join_captures(home, others)
+    results: list[list[Any]] = [[] for _ in others]
+    for begin, end in _full_groups(originals, buffer_size):
+        for made, copies in zip(results, _copied(originals[begin:end], home, others), strict=True):
             made += copies
     return [originals, *results]
 
 
-def _packable(originals: list[Any], home: int, others: Sequence[int]) -> tuple[list[Any], list[int]]:
-    """Return ``originals`` in C order, and the bytes of each.
-
-    Raises:
-        RuntimeError: An array is not on the device ``home``.
-    """
-    transfers = backend.transfers()
-    sizes = transfers.sizes(originals, home)
-    if sizes is not None:
-        return originals, sizes
-    for number, array in enumerate(originals):
-        if place_of(array, f"tensors[{number}]") != home:
-            raise RuntimeError(f"All tensors must be on devices[0]: {home}")
-    join_captures(home, others)
-    arrays = [contiguous(array) for array in originals]
-    return arrays, _sizes(arrays, home)
+def _sizes(arrays: Sequence[Any]) -> list[int]:
+    """Return the bytes that each of ``arrays`` takes in a buffer."""
+    return [(array.nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT for array in arrays]
 
 
-def _sizes(arrays: Sequence[Any], index: int) -> list[int]:
-    """Return the bytes that each of ``arrays``, which are in C order on the device ``index``, takes in a buffer."""
-    sizes = backend.transfers().sizes(arrays, index)
-    assert sizes is not None
-    return sizes
-
-
-def _copied(arrays: Sequence[Any], sizes: Sequence[int], home: int, others: Sequence[int]) -> list[list[Any]]:
+def _copied(arrays: Sequence[Any], home: int, others: Sequence[int]) -> list[list[Any]]:
     """Return copies of ``arrays`` for each of ``others``, by one buffer; ``home`` may be among ``others``."""
-    if captures:
-        join_captures(home, others)
-    transfers = backend.transfers()
     if len(arrays) == 1 and home not in others:
-        return [[each] for each in copies_on(arrays[0], others)]
-    flat, offsets = packed(arrays, sizes, home)
-    away = [index for index in others if index != home]
-    copies = iter(copies_on(flat, away) if away else [])
+        return [[each] for each in copies_on(contiguous(arrays[0]), others)]
+    flat, offsets = _packed(arrays, home)
+    copies = iter(copies_on(flat, [index for index in others if index != home]))
     flats = [flat if index == home else next(copies) for index in others]
-    return [transfers.views(each, arrays, offsets) for each in flats]
+    return [backend.transfers().views(each, arrays, offsets) for each in flats]
 
 
-def packed(arrays: Sequence[Any], sizes: Sequence[int], index: int) -> tuple[Any, list[int]]:
+def _packed(arrays: Sequence[Any], index: int) -> tuple[Any, list[int]]:
     """Return an array of bytes with the contents of ``arrays`` of the device ``index``, and the place of each."""
-    *offsets, end = itertools.accumulate(sizes, initial=0)
-    transfers = backend.transfers()
-    flat = transfers.empty((end,), "B", index)
-    with device(index):
-        transfers.pack(arrays, flat, offsets)
-    return flat, offsets
+    pack = backend.transfers().pack
+    made = pack(arrays, index) or pack([contiguous(array) for array in arrays], index)
+    assert made is not None
+    return made
 
 
 def reduce_add_coalesced(
@@ -152,74 +125,47 @@ def reduce_add_coalesced(
         >>> tcuda.comm.reduce_add_coalesced(inputs, destination=0)
         (array([0, 2, 4]), array([2., 2.]))
     """
-    made = backend.transfers().reduce_add_coalesced(inputs, destination, buffer_size, SMALL)
-    if made is not None:
-        return made
-    root = destination_index(destination)
+    root = device_index(destination, optional=True)
     _check_buffer_size("reduce_add_coalesced", buffer_size)
     what = "a sequence of arrays for each device"
     rows = [list(several(row, f"inputs[{number}]", what)) for number, row in enumerate(several(inputs, "inputs", what))]
     if not rows or not any(rows):
         return ()
-    found = backend.transfers().alike(rows)
-    if found is None or root not in found:
-        columns = [checked_inputs(column, root) for column in zip(*rows, strict=True)]
-        rows = [list(row) for row in zip(*columns, strict=True)]
-        found = _made_contiguous(rows, root)
-        if found is None:
-            return tuple(total(column) for column in columns)
-    else:
-        own = len(found) - 1 - found[::-1].index(root)
-        rows.insert(0, rows.pop(own))
-        found.insert(0, found.pop(own))
-    if len(rows) == 1:
-        return tuple(rows[0])
-    return tuple(_sums(rows, found, buffer_size))
-
-
-def _made_contiguous(rows: list[list[Any]], root: int) -> list[int] | None:
-    """Put copies in C order in the places of other arrays of ``rows``, and return the device of each row.
-
-    The result is None if the arrays of a row are on several devices.
-    """
-    found = []
-    for row in rows:
-        index = row[0].data.device_id
-        if any(array.data.device_id != index for array in row):
-            return None
-        found.append(index)
-    for row, index in zip(rows, found, strict=True):
-        join_captures(index, [root])
-        row[:] = [contiguous(array) for array in row]
-    return found
-
-
-def _sums(rows: Sequence[Sequence[Any]], indices: Sequence[int], buffer_size: int) -> list[Any]:
-    """Return the sums of the columns of ``rows``, whose arrays are in C order on the devices ``indices``."""
-    sizes = _sizes(rows[0], indices[0])
-    sums: list[Any] = [None] * len(sizes)
-    for places in _groups_of_one_dtype(rows[0], sizes, buffer_size):
-        group = [[row[place] for place in places] for row in rows]
-        if len(places) == 1:
-            sums[places[0]] = total([row[0] for row in group])
-            continue
-        dtype, flats = group[0][0].dtype, []
-        for row, index in zip(group, indices, strict=True):
-            join_captures(index, indices[:1])
-            flat, offsets = packed(row, [sizes[place] for place in places], index)
-            flats.append(flat.view(dtype))
-        made = backend.transfers().views(total(flats).view("B"), group[0], offsets)
+    columns = [checked_inputs(column, root) for column in zip(*rows, strict=True)]
+    indices = _devices(columns[0])
+    if len(indices) == 1 or any(_devices(column) != indices for column in columns):
+        return tuple(total(column) for column in columns)
+    sums: list[Any] = [None] * len(columns)
+    for places in _groups_of_one_dtype(columns, buffer_size):
+        made = _sums([columns[place] for place in places], indices)
         for place, each in zip(places, made, strict=True):
             sums[place] = each
-    return sums
+    return tuple(sums)
 
 
-def _full_groups(sizes: Sequence[int], buffer_size: int) -> Iterator[tuple[int, int]]:
+def _devices(arrays: Sequence[Any]) -> list[int]:
+    return [array.data.device_id for array in arrays]
+
+
+def _sums(columns: Sequence[Sequence[Any]], indices: Sequence[int]) -> list[Any]:
+    """Return the sums of ``columns`` of one dtype, whose arrays are on the devices ``indices``."""
+    if len(columns) == 1:
+        return [total([contiguous_for(array, indices[:1]) for array in columns[0]])]
+    flats = []
+    for index, row in zip(indices, zip(*columns, strict=True), strict=True):
+        join_captures(index, indices[:1])
+        flat, offsets = _packed(row, index)
+        flats.append(flat.view(row[0].dtype))
+    return backend.transfers().views(total(flats).view("B"), [column[0] for column in columns], offsets)
+
+
+def _full_groups(arrays: Sequence[Any], buffer_size: int) -> Iterator[tuple[int, int]]:
     """Yield the beginning and the end of each group, which ends with the array that fills the buffer."""
-    if sum(sizes) < buffer_size:  # the common case
-        if sizes:
-            yield 0, len(sizes)
+    if sum([array.nbytes + _ALIGNMENT for array in arrays]) < buffer_size:  # the common case
+        if arrays:
+            yield 0, len(arrays)
         return
+    sizes = _sizes(arrays)
     begin = filled = 0
     for place, size in enumerate(sizes):
         filled += size
@@ -230,10 +176,11 @@ def _full_groups(sizes: Sequence[int], buffer_size: int) -> Iterator[tuple[int, 
         yield begin, len(sizes)
 
 
-def _groups_of_one_dtype(arrays: Sequence[Any], sizes: Sequence[int], buffer_size: int) -> Iterator[list[int]]:
-    """Yield the places of the arrays of each group, which ends before the array that would exceed the buffer."""
+def _groups_of_one_dtype(columns: Sequence[Sequence[Any]], buffer_size: int) -> Iterator[list[int]]:
+    """Yield the places of the columns of each group, which ends before the column that would exceed the buffer."""
+    arrays = [column[0] for column in columns]
     open_groups: dict[Any, tuple[list[int], int]] = {}
-    for place, (array, size) in enumerate(zip(arrays, sizes, strict=True)):
+    for place, (array, size) in enumerate(zip(arrays, _sizes(arrays), strict=True)):
         group, filled = open_groups.get(array.dtype, ([], 0))
         if group and filled + size > buffer_size:
             yield group

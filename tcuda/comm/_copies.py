@@ -1,29 +1,55 @@
-"""Copies between arrays of any layout, on one device or on two."""
+"""Copies between arrays of any layout, on one device or on several, and their layouts."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tcuda._backend.transfers import Hop
 from tcuda._device import device
 from tcuda._process.lazy import backend
-from tcuda.comm._arrays import axes_in_memory, contiguous
 from tcuda.comm._order import join_captures
+from tcuda.comm._routes import route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 _LEAST_WIDTH = 256
 """The fewest bytes of a row for a copy of rows; a kernel is faster for shorter rows."""
 
 
-def copy(target: Any, source: Any) -> None:
-    """Copy ``source`` to ``target``, arrays of devices with the same shape and any layouts and dtypes.
+def copies_on(source: Any, indices: Sequence[int]) -> list[Any]:
+    """Return a copy of ``source``, which is in C order, for each of other devices, copied by the fastest route."""
+    transfers = backend.transfers()
+    targets = [transfers.empty(source.shape, source.dtype, index) for index in indices]
+    if targets:
+        transfers.relay([source, *targets], route(len(targets) + 1, source.nbytes))
+    return targets
 
-    The elements are converted to the dtype of ``target`` on the device of ``source``.
+
+def copy(targets: Iterable[Any], sources: Iterable[Any]) -> None:
+    """Copy each of ``sources`` to the target at its place, an array with the same shape and any layout and dtype.
+
+    The elements are converted to the dtype of the target on the device of the source. Arrays that need no conversion
+    are copied first, at the same time. The targets have no memory in common with the sources, unless there is only one.
     """
-    if source.dtype == target.dtype and target.flags.c_contiguous and source.flags.c_contiguous:
-        if target is not source:
-            backend.transfers().copy(target, source)
-        return
-    if not source.size or target is source:
-        return
+    plain: list[tuple[Any, Any]] = []
+    others: list[tuple[Any, Any]] = []
+    for pair in zip(targets, sources, strict=True):
+        target, source = pair
+        if target is source or not source.size:
+            continue
+        is_plain = source.dtype == target.dtype and target.flags.c_contiguous and source.flags.c_contiguous
+        (plain if is_plain else others).append(pair)
+    # Copies within a device first: they need not wait for those that arrive.
+    plain.sort(key=lambda pair: pair[0].data.device_id != pair[1].data.device_id)
+    if plain:
+        hops = [Hop(2 * place + 1, 2 * place, 0, source.nbytes) for place, (_, source) in enumerate(plain)]
+        backend.transfers().relay([array for pair in plain for array in pair], hops)
+    for target, source in others:
+        _convert(target, source)
+
+
+def _convert(target: Any, source: Any) -> None:
     here, there = source.data.device_id, target.data.device_id
     if here == there:
         with device(here):
@@ -49,10 +75,10 @@ def _move(target: Any, source: Any) -> None:
             return
         source = contiguous(source)
     if target.flags.c_contiguous:
-        transfers.copy(target, source)
+        copy([target], [source])
         return
     index = target.data.device_id
-    (landed,) = transfers.send(source, [index])
+    (landed,) = copies_on(source, [index])
     with device(index):
         target[...] = landed
 
@@ -99,3 +125,45 @@ def _pitch(array: Any, axis: int) -> int | None:
             return None
         rows *= shape[each]
     return pitch or width
+
+
+def part_of(array: Any, axis: int, begin: int, end: int) -> Any:
+    """Return the view of ``array`` from ``begin`` to ``end`` along ``axis``."""
+    return array[(slice(None),) * axis + (slice(begin, end),)]
+
+
+def contiguous(array: Any) -> Any:
+    """Return ``array`` in C order; a copy is made on the device of ``array``, by its current stream."""
+    if array.flags.c_contiguous:
+        return array
+    with device(array.data.device_id):
+        return array.copy(order="C")
+
+
+def contiguous_for(array: Any, others: Iterable[int]) -> Any:
+    """Return ``array`` in C order, for work with the devices ``others``; a copy takes part in their captures."""
+    if array.flags.c_contiguous:
+        return array
+    join_captures(array.data.device_id, others)
+    return contiguous(array)
+
+
+def axes_in_memory(array: Any) -> tuple[int, ...] | None:
+    """Return the axes of ``array`` from the longest stride to the shortest; None if this is the order of the axes."""
+    strides: Sequence[int] = array.strides
+    axes = sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+    return None if axes == list(range(len(strides))) else tuple(axes)
+
+
+def inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    """Return the axes that undo ``transpose(axes)``."""
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def empty_like(array: Any, index: int) -> Any:
+    """Return a new array on the device ``index`` without gaps, whose axes have the order of those of ``array``."""
+    transfers, dtype = backend.transfers(), array.dtype.newbyteorder("=")
+    axes = None if array.flags.c_contiguous else axes_in_memory(array)
+    if axes is None:
+        return transfers.empty(array.shape, dtype, index)
+    return transfers.empty([array.shape[axis] for axis in axes], dtype, index).transpose(inverse(axes))

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.arguments import several
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend, cuda
-from tcuda.comm._arrays import HOST, axis_of, part_of, place_of, place_text, shape_text
-from tcuda.comm._copies import copy
-from tcuda.comm._devices import device_index, is_host, require_existing
+from tcuda.comm._arguments import (
+    HOST,
+    axis_of,
+    device_index,
+    is_host,
+    place_of,
+    place_text,
+    require_existing,
+    shape_text,
+)
+from tcuda.comm._copies import copy, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,10 +56,6 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         >>> type(tcuda.comm.gather(parts, destination="cpu")).__module__
         'numpy'
     """
-    if out is None and type(dim) is int and not dim:
-        made = backend.transfers().gather(tensors, destination)
-        if made is not None:
-            return made
     arrays = list(several(tensors, "tensors", "a sequence of arrays"))
     if out is not None:
         if destination is not None:
@@ -71,8 +75,6 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         where = _destination(destination)
         axis, shape = _joined(arrays, dim)
         result = _new(shape, arrays[0].dtype, where)
-    if not axis and where != HOST and backend.transfers().join(result, arrays):
-        return result
     begin, parts = 0, []
     for array in arrays:
         end = begin + array.shape[axis]
@@ -82,9 +84,11 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         from tcuda.comm._host import download  # here, because `import tcuda` imports no NumPy
 
         download(parts, arrays)
-    else:
+    elif out is None or all(array.data.device_id != where for array in arrays):
+        copy(parts, arrays)
+    else:  # an array may be a part of `out`
         for part, array in zip(parts, arrays, strict=True):
-            copy(part, array)
+            copy([part], [array])
     return result
 
 

@@ -18,7 +18,7 @@ from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.spare_events import spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.comm._arrays import contiguous
+from tcuda.comm._copies import contiguous
 from tcuda.comm._kept_memory import in_use, is_page_locked, keep, release
 from tcuda.comm._order import queue, settle
 
@@ -28,21 +28,44 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def upload(target: Any, source: npt.NDArray[Any]) -> None:
-    """Copy ``source`` to ``target``, an array of a device with the same shape and any layout and dtype.
+def upload(targets: Sequence[Any], sources: Sequence[npt.NDArray[Any]]) -> None:
+    """Copy each of ``sources`` to the target at its place, an array of a device with the same shape.
 
-    During a capture, every launch of the graph reads the memory of ``source``.
+    The layouts and the dtypes may differ. During a capture, every launch of the graph reads the memory of the source.
 
     Raises:
-        AcceleratorError: The current stream of the device captures, and ``source`` is not in page-locked memory in C
-            order with the dtype of ``target`` (900).
+        AcceleratorError: The current stream of a device captures, and the source is not in page-locked memory in C
+            order with the dtype of the target (900).
     """
-    if not target.size:
+    plain = []
+    for pair in zip(targets, sources, strict=True):
+        target, source = pair
+        if not target.size:
+            continue
+        if captures or not (target.flags.c_contiguous and source.flags.c_contiguous and source.dtype == target.dtype):
+            _upload(target, source)
+        else:
+            plain.append(pair)
+    if not plain:
         return
+    release()
+    spares = [spare_events(target.data.device_id, EVENT_DISABLE_TIMING) for target, _ in plain]
+    marks: list[int] = []
+    try:
+        for each in spares:
+            marks.append(each.take())
+        addresses = [source.__array_interface__["data"][0] for _, source in plain]  # faster than `source.ctypes`
+        backend.transfers().upload([target for target, _ in plain], addresses, marks)
+    except BaseException:
+        for each, mark in zip(spares, marks, strict=False):
+            each.give_back(mark)
+        raise
+    in_use.extend((mark, each, source) for mark, each, (_, source) in zip(marks, spares, plain, strict=True))
+
+
+def _upload(target: Any, source: npt.NDArray[Any]) -> None:
+    """Copy ``source`` to ``target``, whose layouts and dtypes may differ."""
     index = target.data.device_id
-    if not captures and target.flags.c_contiguous and source.flags.c_contiguous and source.dtype == target.dtype:
-        _upload_kept(target, source, index)
-        return
     with device(index):
         here = queue(index)
         memory = np.asarray(source, target.dtype, order="C")
@@ -66,49 +89,6 @@ def upload(target: Any, source: npt.NDArray[Any]) -> None:
             target[...] = dense
 
 
-def _upload_kept(target: Any, memory: npt.NDArray[Any], index: int) -> None:
-    """Copy ``memory`` to ``target``, arrays in C order with the same dtype, by one call of the array library."""
-    release()
-    spares = spare_events(index, EVENT_DISABLE_TIMING)
-    mark = spares.take()
-    try:
-        backend.transfers().upload(target, memory.__array_interface__["data"][0], mark)  # faster than `memory.ctypes`
-    except BaseException:
-        spares.give_back(mark)
-        raise
-    in_use.append((mark, spares, memory))
-
-
-def spread(source: npt.NDArray[Any], lengths: Sequence[int], devices: Sequence[int]) -> list[Any] | None:
-    """Copy parts of ``source`` to devices.
-
-    Args:
-        source: The array.
-        lengths: The length of each part along the first axis of ``source``.
-        devices: The device of each part.
-
-    Returns:
-        The parts, new arrays. The result is None, with nothing done, if a capture is in progress, or ``source`` is not
-        in C order or not in the byte order of the host.
-    """
-    if captures or not source.flags.c_contiguous or not source.dtype.isnative:
-        return None
-    release()
-    spares = [spare_events(index, EVENT_DISABLE_TIMING) for index in devices]
-    marks: list[int] = []
-    try:
-        for each in spares:
-            marks.append(each.take())
-        address = source.__array_interface__["data"][0]
-        parts = backend.transfers().spread(address, source.shape, source.dtype, lengths, devices, marks)
-    except BaseException:
-        for each, mark in zip(spares, marks, strict=False):
-            each.give_back(mark)
-        raise
-    in_use.extend((mark, each, source) for each, mark in zip(spares, marks, strict=True))
-    return parts
-
-
 def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> None:
     """Copy each of ``sources``, arrays of devices, to one of ``targets``, and wait for the copies.
 
@@ -123,7 +103,7 @@ def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> Non
     copy, wait = cuda.memcpyAsync, cuda.streamSynchronize
     if waits.watched and queues:
         waits.announce("tcuda.comm")
-        copy, wait = waits.plain("memcpyAsync"), waits.plain("streamSynchronize")
+        copy, wait = waits.unwatched("memcpyAsync"), waits.unwatched("streamSynchronize")
     landed = []
     try:
         for target, source in zip(targets, sources, strict=True):

@@ -90,4 +90,4 @@ def settle(queues: Iterable[Queue]) -> None:
         return
     for each in queues:
         with contextlib.suppress(RuntimeError), device(each.device):
-            waits.plain("streamSynchronize")(each.handle)  # this wait is no wait of the program
+            waits.unwatched("streamSynchronize")(each.handle)  # this wait is no wait of the program

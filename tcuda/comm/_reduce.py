@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.arguments import several
+from tcuda._device import device
 from tcuda._process.lazy import backend
-from tcuda.comm._arrays import axes_in_memory, contiguous, inverse, place_of
+from tcuda.comm._arguments import device_index, place_of
 from tcuda.comm._broadcast import SAME_DTYPE
-from tcuda.comm._devices import device_index
+from tcuda.comm._copies import axes_in_memory, contiguous_for, copies_on, inverse
 from tcuda.comm._order import join_captures
-from tcuda.comm._routes import SMALL, best_sum, cuts
+from tcuda.comm._routes import best_sum, cuts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,16 +49,8 @@ def reduce_add(inputs: Iterable[Any], destination: DeviceArgument = None) -> Any
         >>> tcuda.comm.reduce_add(inputs, destination=0)
         array([0, 2, 4])
     """
-    made = backend.transfers().reduce_add(inputs, destination, SMALL)
-    if made is not None:
-        return made
-    root = destination_index(destination)
+    root = device_index(destination, optional=True)
     return total(checked_inputs(list(several(inputs, "inputs", "a sequence of arrays")), root))
-
-
-def destination_index(destination: DeviceArgument) -> int:
-    """Return the index of the device of a sum."""
-    return device_index(destination, optional=True)
 
 
 def checked_inputs(inputs: Sequence[Any], root: int) -> Sequence[Any]:
@@ -108,15 +101,10 @@ def total(inputs: Sequence[Any]) -> Any:
     out = transfers.empty(first.shape, first.dtype, root)
     if not out.size:
         return out
-    arrays = []
-    for array in inputs:
-        if not array.flags.c_contiguous:
-            join_captures(array.data.device_id, [root])
-            array = contiguous(array)
-        arrays.append(array)
+    arrays = [contiguous_for(array, [root]) for array in inputs]
     way = best_sum(len(arrays), out.nbytes)
     if way.kind == "flat":
-        transfers.add(out, arrays)
+        _add(out, arrays)
     else:
         _add_in_chain(out, arrays, way.pieces)
     return out
@@ -131,4 +119,23 @@ def _add_in_chain(out: Any, arrays: Sequence[Any], pieces: int) -> None:
     for array in arrays[1:-1]:
         join_captures(array.data.device_id, [out.data.device_id])
     sums = [out, *(transfers.empty(out.shape, out.dtype, array.data.device_id) for array in arrays[1:-1]), arrays[-1]]
-    transfers.add_in_chain(sums, arrays, cuts(out.size, pieces))
+    sums, arrays = ([array.reshape(-1) for array in each] for each in (sums, arrays))
+    for begin, end in cuts(out.size, pieces):
+        part = slice(begin, end)
+        for place in reversed(range(len(sums) - 1)):
+            terms = arrays[place][part], sums[place + 1][part]
+            _add(sums[place][part], terms, release=end == out.size)
+
+
+def _add(out: Any, inputs: Sequence[Any], *, release: bool = True) -> None:
+    """Set ``out`` to the sum: by a kernel that reads the inputs where they are, or else by copies of the inputs."""
+    transfers = backend.transfers()
+    if transfers.add(out, inputs, release=release):
+        return
+    here = out.data.device_id
+    with device(here):
+        local = [each if each.data.device_id == here else copies_on(each, [here])[0] for each in inputs]
+        total = local.pop()
+        while local:
+            transfers.xp.add(local.pop(), total, out=out)
+            total = out

@@ -45,11 +45,8 @@ _PIECE = 4.5
 _BANDWIDTH = 390e3
 """Bytes that a device sends in a microsecond."""
 
-SMALL = 1 << 16
-"""The number of bytes below which a flat route is the fastest for any number of devices up to 4.
-
-Routes are not computed for fewer bytes.
-"""
+_SMALL = 1 << 16
+"""The number of bytes below which a flat route is the fastest for any number of devices up to 4."""
 
 _PIECES = 4, 8, 16, 32, 64
 _ALIGNMENT = 512
@@ -75,7 +72,7 @@ def best_way(devices: int, nbytes: int) -> Way:
         devices: The number of devices, with that of the source.
         nbytes: The bytes of the array.
     """
-    if devices <= 2:
+    if devices <= 2 or nbytes < _SMALL:
         return Way("flat")
     ways = [Way("flat"), Way("tree"), *(Way("chain", pieces) for pieces in _PIECES)]
     return min(ways, key=lambda way: duration(way, devices, nbytes))
@@ -102,13 +99,11 @@ def route(devices: int, nbytes: int) -> tuple[Hop, ...]:
     """
     way = best_way(devices, nbytes)
     if way.kind == "flat":
-        return tuple(Hop(0, place, 0, nbytes, first=True) for place in range(1, devices))
+        return tuple(Hop(0, place, 0, nbytes) for place in range(1, devices))
     if way.kind == "tree":
         return tuple(_tree(devices, nbytes))
     return tuple(
-        Hop(place, place + 1, begin, end, first=begin == 0)
-        for begin, end in cuts(nbytes, way.pieces)
-        for place in range(devices - 1)
+        Hop(place, place + 1, begin, end) for begin, end in cuts(nbytes, way.pieces) for place in range(devices - 1)
     )
 
 
@@ -117,7 +112,7 @@ def _tree(devices: int, nbytes: int) -> list[Hop]:
     hops = []
     have = 1
     while have < devices:
-        hops += [Hop(place, place + have, 0, nbytes, first=True) for place in range(min(have, devices - have))]
+        hops += [Hop(place, place + have, 0, nbytes) for place in range(min(have, devices - have))]
         have *= 2
     return hops
 

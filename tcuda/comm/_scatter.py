@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.arguments import MOST_BYTES, a_kind, integer, several
-from tcuda._process.device_rules import device_count
-from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
-from tcuda.comm._arrays import HOST, axis_of, empty_like, part_of, place_of, place_of_output, shape_text
-from tcuda.comm._copies import copy
-from tcuda.comm._devices import device_indices, require_existing
+from tcuda.comm._arguments import (
+    HOST,
+    axis_of,
+    device_indices,
+    place_of,
+    place_of_output,
+    require_existing,
+    shape_text,
+)
+from tcuda.comm._copies import copy, empty_like, part_of
 from tcuda.streams import StreamContext
 from tcuda.streams._stream import Stream, as_stream
 
@@ -61,10 +66,6 @@ def scatter(
         [(0, 2), (1, 4)]
     """
     if out is None:
-        if chunk_sizes is None and streams is None and type(dim) is int and not dim:
-            made = backend.transfers().scatter(tensor, devices)
-            if made is not None:
-                return made
         if devices is None:
             raise TypeError("'NoneType' object is not iterable: scatter() needs devices or out")
         indices = device_indices(devices)
@@ -94,41 +95,19 @@ def _scattered(
         )
     axis = axis_of(dim, tensor.ndim)
     sizes = _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes
-    if not axis and not streams and _are_valid(tensor, sizes, indices[: len(sizes)]):
-        cut = _spread if home == HOST else backend.transfers().cut
-        made = cut(tensor, sizes, indices[: len(sizes)])
-        if made is not None:
-            return tuple(made)
     parts = _cut(tensor, axis, sizes)
     # As in torch, a device for which there is no part is not even checked.
     leaving = [(part, index) for part, index in enumerate(indices[: len(parts)]) if index != home or index == HOST]
     for part, index in leaving:
         require_existing(index)
         _check_stream(streams, part, index)
-    for part, index in leaving:
-        if part < len(streams):
-            with StreamContext(streams[part]):
-                parts[part] = _copied(parts[part], index, home)
-        else:
-            parts[part] = _copied(parts[part], index, home)
+    for group in [[each] for each in leaving] if streams else [leaving]:
+        with StreamContext(streams[group[0][0]] if streams and group[0][0] < len(streams) else None):
+            targets = [empty_like(parts[part], index) for part, index in group]
+            _copy(targets, [parts[part] for part, _ in group], home)
+        for (part, _), target in zip(group, targets, strict=True):
+            parts[part] = target
     return tuple(parts)
-
-
-def _are_valid(tensor: Any, sizes: Sequence[int], indices: Sequence[int]) -> bool:
-    """Return whether ``sizes`` fit the first axis of ``tensor``, and devices have ``indices``."""
-    if not tensor.ndim or min(sizes) < 0 or sum(sizes) != tensor.shape[0]:
-        return False
-    return min(indices) >= 0 and max(indices) < device_count()
-
-
-def _copied(part: Any, index: int, home: int) -> Any:
-    """Return a copy of ``part`` on the device ``index``."""
-    transfers = backend.transfers()
-    if home != HOST and part.flags.c_contiguous:
-        return transfers.send(part, [index])[0]
-    target = empty_like(part, index)
-    _copy(target, part, home)
-    return target
 
 
 def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence[Stream | None]) -> None:
@@ -158,22 +137,16 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
         _check_stream(streams, part, place)
     for part, target in enumerate(targets):
         with StreamContext(streams[part] if part < len(streams) else None):
-            _copy(target, parts[part], home)
+            _copy([target], [parts[part]], home)
 
 
-def _spread(tensor: Any, sizes: Sequence[int], indices: Sequence[int]) -> list[Any] | None:
-    from tcuda.comm._host import spread  # here, because `import tcuda` imports no NumPy
-
-    return spread(tensor, sizes, indices)
-
-
-def _copy(target: Any, part: Any, home: int) -> None:
+def _copy(targets: Sequence[Any], parts: Sequence[Any], home: int) -> None:
     if home == HOST:
         from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
 
-        upload(target, part)
+        upload(targets, parts)
     else:
-        copy(target, part)
+        copy(targets, parts)
 
 
 def _equal_sizes(tensor: Any, axis: int, count: int) -> list[int]:

@@ -16,7 +16,7 @@ def emulate_for_want_of_gpu(devices: int) -> str | None:
     Returns:
         A message for the user; None if no devices were emulated here.
     """
-    if "TCUDA_RUNTIME" in os.environ or tcuda.is_available():
+    if os.environ.get("TCUDA_RUNTIME") or tcuda.is_available():
         return None
     devices = max(devices, 2)
     tcuda.emulation.enable(devices)

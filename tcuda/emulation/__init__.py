@@ -16,8 +16,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from tcuda._runtime import emulate, emulated_runtime
-from tcuda._runtime.emulated import parse_memory, parse_schedule
+from tcuda import _runtime
+from tcuda._runtime.emulated import check, parse_memory, parse_schedule
 from tcuda._runtime.emulated.clock import Clock
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def enable(
     """Use emulated devices in this process; call it before anything that needs a device.
 
     The environment can ask for the same: ``TCUDA_RUNTIME=emulated``, ``TCUDA_EMULATED_DEVICES``,
-    ``TCUDA_EMULATED_MEMORY``, ``TCUDA_EMULATED_SCHEDULE``.
+    ``TCUDA_EMULATED_MEMORY``, ``TCUDA_EMULATED_SCHEDULE``. The call sets these variables, so that the processes that
+    this process starts have the same devices.
 
     Args:
         devices: The number of devices.
@@ -56,7 +57,83 @@ def enable(
         >>> tcuda.mem_get_info()[1]  # bytes
         1073741824
     """
-    emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
+    _runtime.emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
+    _runtime.pass_on()
+
+
+def enable_without_gpu(devices: int = 1, memory: int | str = "2GiB") -> bool:
+    """Use emulated devices if there is no GPU that CuPy can use; otherwise do nothing.
+
+    The environment goes first: with ``TCUDA_RUNTIME=cuda``, devices are never emulated, and with
+    ``TCUDA_RUNTIME=emulated`` always. ``TCUDA_EMULATED_DEVICES``, ``TCUDA_EMULATED_MEMORY`` and
+    ``TCUDA_EMULATED_SCHEDULE`` go before the arguments. If the process uses devices already, the call does nothing. So
+    several modules of a program may call the function.
+
+    Args:
+        devices: The number of emulated devices.
+        memory: The memory of each emulated device: bytes, or a text such as ``"512MiB"``.
+
+    Returns:
+        Whether the devices are emulated.
+
+    Raises:
+        TypeError: An argument has a wrong type.
+        ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, or a variable has a
+            value that is not allowed.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> emulated = tcuda.emulation.enable_without_gpu(devices=2)
+        >>> tcuda.is_available()  # in any case
+        True
+    """
+    size = parse_memory(memory)
+    check(devices, size)
+    if not _runtime.is_emulated("auto"):
+        return False
+    _runtime.emulate_by_environment({"TCUDA_EMULATED_DEVICES": str(devices), "TCUDA_EMULATED_MEMORY": str(size)})
+    _runtime.pass_on()
+    return True
+
+
+def install_as_cupy() -> bool:
+    """Let ``import cupy`` import the arrays of emulated devices from now on, also where CuPy is installed.
+
+    The same holds in the processes that this process starts. ``python -m tcuda.emulation`` does this for a whole
+    program, and the option ``tcuda_cupy`` of pytest for tests. This function is for notebooks and ``conftest.py``:
+    call it before the first ``import cupy``. A second call does nothing.
+
+    The devices are those that :func:`enable` has chosen, or else those of the environment. With ``TCUDA_RUNTIME=auto``
+    and a GPU, the function does nothing, and ``import cupy`` imports CuPy.
+
+    Returns:
+        Whether ``import cupy`` imports the arrays of emulated devices.
+
+    Raises:
+        RuntimeError: CuPy has been imported already, or the process uses GPUs, or ``TCUDA_RUNTIME`` is ``cuda``.
+        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.install_as_cupy()
+        True
+        >>> import cupy
+        >>> cupy is tcuda.xp
+        True
+    """
+    from tcuda.emulation import _children, _import_hook
+
+    if not _runtime.is_emulated("emulated"):
+        if os.environ.get("TCUDA_RUNTIME") == "auto":
+            return False
+        raise RuntimeError(
+            "Devices cannot be emulated: the process uses GPUs, or TCUDA_RUNTIME is 'cuda'. Call "
+            "tcuda.emulation.install_as_cupy() before anything that needs a device, and set TCUDA_RUNTIME=emulated."
+        )
+    _import_hook.install()
+    _runtime.settle_emulated()
+    _children.pass_on_as_cupy()
+    return True
 
 
 def clock() -> Clock:
@@ -77,7 +154,7 @@ def clock() -> Clock:
         >>> clock.now() > before  # nanoseconds of the emulated devices
         True
     """
-    return emulated_runtime().clock
+    return _runtime.emulated_runtime().clock
 
 
 def __getattr__(name: str) -> Any:
@@ -93,4 +170,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-__all__ = ["Clock", "clock", "enable", "ndarray", "xp"]
+__all__ = ["Clock", "clock", "enable", "enable_without_gpu", "install_as_cupy", "ndarray", "xp"]

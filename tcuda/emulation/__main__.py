@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _COMMAND = "python -m tcuda.emulation"
-_USAGE = f"usage: {_COMMAND} (PROGRAM | -m MODULE) [ARGUMENT ...]"
+_USAGE = f"usage: {_COMMAND} (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]"
 _HELP = f"""{_USAGE}
 
 Run a program as python does, with emulated devices in the place of GPUs: 'import cupy' imports tcuda's array
-namespace, also where CuPy is installed. The exit status is that of the program.
+namespace, also where CuPy is installed. The same holds in the processes that the program starts. The exit status is
+that of the program.
 
   PROGRAM    the file, folder or archive to run
   -m MODULE  run a module instead, such as pytest
+  -c CODE    run code instead
+  -          run the code on the standard input instead
 
-The environment describes the devices: TCUDA_EMULATED_DEVICES=2 TCUDA_EMULATED_MEMORY=512MiB."""
+The environment describes the devices: TCUDA_EMULATED_DEVICES=2 TCUDA_EMULATED_MEMORY=512MiB. With TCUDA_RUNTIME=auto,
+a machine with a GPU runs the program on the GPU, with the installed CuPy."""
 _BAD_USAGE = 2
 
 
@@ -31,8 +35,9 @@ def main(arguments: Sequence[str]) -> int:
         SystemExit: The arguments name no program that can be run, or the environment asks for other devices.
     """
     from tcuda._base.program import named_program
+    from tcuda._runtime import is_emulated
     from tcuda._runtime.emulated import settings
-    from tcuda.emulation import _import_hook
+    from tcuda.emulation import install_as_cupy
 
     words = list(arguments)
     if words[:1] == ["--"]:
@@ -41,12 +46,12 @@ def main(arguments: Sequence[str]) -> int:
         print(_HELP)
         return 0
     if not words:
-        _refuse("give the program to run, or -m and a module")
-    if words[0].startswith("-") and not words[0].startswith("-m"):
+        _refuse("give the program to run, or -m and a module, or -c and code")
+    if words[0].startswith("-") and words[0] != "-" and words[0][:2] not in ("-c", "-m"):
         _refuse(f"unknown option {words[0]!r}")
-    if os.environ.setdefault("TCUDA_RUNTIME", "emulated") != "emulated":
-        _refuse(f"TCUDA_RUNTIME is {os.environ['TCUDA_RUNTIME']!r}; this command needs 'emulated', or no such variable")
     try:
+        if not is_emulated("emulated") and os.environ["TCUDA_RUNTIME"] != "auto":
+            _refuse("TCUDA_RUNTIME is 'cuda'; this command needs 'emulated' or 'auto', or no such variable")
         run = named_program(words)
         # The devices are made at their first use, because the program may still change CUDA_VISIBLE_DEVICES.
         settings.check(*settings.from_environment(os.environ))
@@ -55,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         _refuse(f"{error.strerror}: {error.filename!r}")
     except ValueError as error:
         _refuse(str(error))
-    _import_hook.install()
+    install_as_cupy()
     return run().status
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._base.errors import OutOfMemoryError
-from tcuda.emulation._current_streams import DEFAULT_STREAM, CurrentStreams
+from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
+from tcuda.emulation import rtc
 from tcuda.emulation._launcher import Launcher
 from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tcuda._backend.transfers import Transfers
     from tcuda._runtime.emulated import EmulatedRuntime
 
+_PADDING = 512
 _POOL_UNIT = 512
 """The sizes of the memory that CuPy's pools hand out are multiples of this number of bytes."""
 
@@ -43,13 +45,12 @@ class Backend:
         self._runtime = runtime
         self._library_handles = _LibraryHandles()
         self._nccl: Nccl | None = None
-        self.streams = streams = CurrentStreams(runtime.getDeviceCount(), runtime.thread)
         # A bound method is stored directly, because a signal handler may interrupt a wrapper after the change of the
         # current stream. A call must either change the stream or raise.
-        self.current_stream: Callable[..., CurrentStream] = streams.current
-        self.use_stream: Callable[[CurrentStream], None] = streams.use
-        self.enter_stream: Callable[[CurrentStream], None] = streams.enter
-        self.exit_stream: Callable[[], None] = streams.leave
+        self.current_stream: Callable[..., CurrentStream] = runtime.thread.current_stream
+        self.use_stream: Callable[[CurrentStream], None] = runtime.thread.use_stream
+        self.enter_stream: Callable[[CurrentStream], None] = runtime.thread.enter_stream
+        self.exit_stream: Callable[[], None] = runtime.thread.exit_stream
         self.sleep: Callable[[int, int], None] = runtime.sleep
 
     def watch_kernels(self, watched: bool) -> None:
@@ -59,7 +60,15 @@ class Backend:
         """Do nothing: the arrays ask ``tcuda._process.waits`` themselves."""
 
     def use_ledger(self, ledger: _core.Ledger) -> None:
-        """Announce the streams to ``ledger``. The arrays find the ledger themselves."""
+        """Announce the streams to ``ledger``, and let the ledger lay out blocks as the checks of kernels need.
+
+        The arrays find the ledger themselves.
+
+        Raises:
+            ValueError: The variable for the checks of kernels has no value that it can have.
+        """
+        if rtc.chosen().padding:
+            ledger.set_padding(_PADDING)
         self._runtime.announceStreams(ledger)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
@@ -116,7 +125,7 @@ class Backend:
         """Do nothing: kernels of emulated devices are launched by Python."""
 
     def compile_kernel(self, source: str, name: str, arch: str | None, options: Sequence[str]) -> _core.KernelFunction:
-        """Compile for the processor of the host, for which ``arch`` says nothing."""
+        """Compile for the processor of the host. ``arch`` has no meaning for this processor."""
         from tcuda.emulation.kernels.compile_kernel import compile_kernel
 
         return compile_kernel(source, name, options)

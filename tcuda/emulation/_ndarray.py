@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from tcuda._device import device as _device
-from tcuda.emulation import array_interface, creation, dlpack, filling, indexing, numpy_work, transfer
+from tcuda.emulation import array_interface, creation, dlpack, filling, indexing, namespace, numpy_work, transfer
 from tcuda.emulation.flat import flatiter
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.kernels.mdspan import MdSpan
@@ -198,7 +198,7 @@ class ndarray(Strided, Operators):
         return dlpack.old_capsule_of(self)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _restored, (self.get(order="A"),)
+        return creation.array, (self.get(order="A"),)
 
     def __copy__(self) -> ndarray:
         return self.copy()
@@ -481,7 +481,7 @@ class ndarray(Strided, Operators):
         return function(*inputs, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        implementation = IMPLEMENTATIONS.get(func)
+        implementation = namespace.counterpart(func)
         if implementation is None or not all(issubclass(kind, (Strided, np.ndarray)) for kind in types):
             return NotImplemented
         return implementation(*args, **kwargs)
@@ -495,8 +495,3 @@ def _warn_of_scatter(name: str, function: str) -> None:
     warnings.warn(
         f"`ndarray.{name}` is deprecated. Please use `cupy.{function}.at` instead.", DeprecationWarning, stacklevel=3
     )
-
-
-def _restored(host: npt.NDArray[Any]) -> Any:
-    """Return an array with the elements ``host`` of a pickled array."""
-    return creation.array(host)

@@ -18,6 +18,8 @@ def power(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
     exponent = np.asarray(x2)
     if exponent.dtype.kind != "i" or _is_inexact(x1, out, options) or not (exponent < 0).any():
         return np.power(x1, x2, out=out, **options)
+    if type(x2) is int:  # the array alone decides the type, and must be able to hold the exponent
+        exponent = np.asarray(x2, np.result_type(x1, x2))
     negative = exponent < 0
     # Only 1 and -1 have inverses among the integers. The exponent 1 or 2 gives these, and 0, the sign of the power.
     base = np.where(negative & (np.abs(x1) != 1), 0, x1)

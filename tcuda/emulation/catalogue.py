@@ -184,7 +184,7 @@ REDUCING_SLICES = _names("add")
 CHANGING = _names("add bitwise_and bitwise_or bitwise_xor maximum minimum subtract")
 """Universal functions that CuPy can change elements with in place, by ``at``."""
 
-PLAIN = _names("""
+SAME_AS_NUMPY = _names("""
 bool bool_ byte cdouble complex128 complex64 complexfloating csingle double float16 float32 float64 floating generic
 half inexact int16 int32 int64 int8 int_ intc integer intp long longlong number short signedinteger single ubyte uint
 uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger ushort

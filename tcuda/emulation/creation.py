@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 _OF_HOST = (Strided, np.ndarray, list, tuple, str, bytes, *SCALARS)
 """The types of objects that are no foreign arrays of a device."""
 _NUMBERS = frozenset([bool, int, float, complex])
-_create = numpy_work.create
 
 
 def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
     """Return a new array with uninitialised elements."""
-    made: Strided = _create(shape, dtype) if order == "C" else numpy_work.new(shape, dtype, order)
-    return made
+    return numpy_work.new(shape, dtype, order)
 
 
 def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
@@ -35,9 +33,9 @@ def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strid
     return _cleared(empty(shape, dtype, order))
 
 
-def ones(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
+def ones(shape: Shape, dtype: npt.DTypeLike | None = float, order: str = "C") -> Strided:
     """Return a new array of ones."""
-    return full(shape, 1, dtype, order)
+    return full(shape, 1, float if dtype is None else dtype, order)
 
 
 def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "C") -> Strided:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, numpy_work
+from tcuda.emulation import absent, catalogue, numpy_work
 from tcuda.emulation.fourier.planning import transforming
 from tcuda.emulation.fourier.settings import config as config
 from tcuda.emulation.functions import emulated
@@ -32,7 +32,8 @@ def __getattr__(name: str) -> Any:
     try:
         return FFT[name]
     except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        reason = absent.about(f"cupy.fft.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{reason}") from None
 
 
 def __dir__() -> list[str]:

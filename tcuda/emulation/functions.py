@@ -214,7 +214,7 @@ def _asking(function: Function) -> Work:
 
 
 def _shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Take CuPy's names of ``max_work``, for which NumPy has numbers."""
+    """Call NumPy's function with its number for a name that CuPy allows as ``max_work``."""
     if isinstance(max_work, str) and max_work == "MAY_SHARE_BOUNDS":
         return np.may_share_memory(a, b)
     if isinstance(max_work, str) and max_work == "MAY_SHARE_EXACT":

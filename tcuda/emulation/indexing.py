@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -30,16 +30,20 @@ if TYPE_CHECKING:
 
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_ENDS = frozenset([int, type(None)])
+"""The usual types of the ends of slices."""
 
 
 def getitem(array: Strided, index: Any) -> Any:
     """Return ``array[index]``: a copy if the index contains an array, and a view otherwise."""
     cuda.name  # noqa: B018  # in a forked child of a process that has used devices, the runtime raises torch's error
     if type(index) is slice:  # the most frequent indices, which need no preparation and name no fields
+        if type(index.start) not in _ENDS or type(index.stop) not in _ENDS or type(index.step) not in _ENDS:
+            index = _with_numbers(index)
         view = ARRAYS.slice(array, index)
         return _refuse_integer() if view is None else view
     if type(index) is int and _LEAST <= index <= _MOST:
-        return ARRAYS.part(array, array._host[index, ...])
+        return Strided.array_type._part_of(array, array._host[index, ...])
     if array._host.dtype.fields is not None and _names_fields(index):
         return _field(array, index)
     items = prepare(index)
@@ -167,7 +171,8 @@ def _item(item: Any) -> Any:
             _refuse_integer()
         return item
     if type(item) is slice:
-        for end in (item.start, item.stop, item.step):
+        item = _with_numbers(item)
+        for end in _ends(item):
             if type(end) is int and not _LEAST <= end <= _MOST:
                 _refuse_integer()
         return item
@@ -175,6 +180,15 @@ def _item(item: Any) -> Any:
         return array_of_indices(item)
     given = array_interface.array_of(item)
     return item if given is None else array_of_indices(given)
+
+
+def _with_numbers(given: slice) -> slice:
+    """Return a slice whose ends are numbers; an end may be an array without axes, which is read."""
+    return slice(*[int(cast("Any", end)) if isinstance(end, Strided) else end for end in _ends(given)])
+
+
+def _ends(given: slice) -> tuple[Any, Any, Any]:
+    return given.start, given.stop, given.step
 
 
 def _refuse_integer() -> NoReturn:

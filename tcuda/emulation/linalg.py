@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.linalg import LinAlgError as LinAlgError
 
+from tcuda.emulation import absent
 from tcuda.emulation.functions import LINALG
 
 
@@ -13,7 +14,8 @@ def __getattr__(name: str) -> Any:
     try:
         return LINALG[name]
     except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        reason = absent.about(f"cupy.linalg.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{reason}") from None
 
 
 def __dir__() -> list[str]:

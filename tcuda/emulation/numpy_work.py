@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -15,19 +16,17 @@ from tcuda._process.ledger import ledger
 from tcuda.emulation import accesses, active_trace, memory, selected_elements
 from tcuda.emulation.floating_point import quietly
 from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
-from tcuda.emulation.strided import ARRAYS, KINDS, NUMBERS, Strided, too_large
+from tcuda.emulation.strided import ARRAYS, KINDS, Strided, too_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
     import numpy.typing as npt
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.late_runtime import LateRuntime
-    from tcuda.emulation._current_streams import CurrentStreams
 
 
 _runtime = cast("EmulatedRuntime", cuda)
@@ -38,8 +37,6 @@ _TOO_LARGE = ("Maximum allowed", "array is too big", "iterator is too large")
 """The beginnings of NumPy's messages about an array that would need more bytes than there are addresses."""
 MOST_INPUTS = 3
 """The most inputs of a function for :func:`at_once`."""
-_KINDS_OF_REDUCED = {kind: kind for kind in NUMBERS}
-"""The dtypes whose arrays the core reduces to a number."""
 
 
 WORK = _core.EmulatedWork()
@@ -48,9 +45,9 @@ WORK = _core.EmulatedWork()
 
 def _prepare_work() -> None:
     """Let :data:`WORK` use the runtime in use. On CUDA, the module may be imported, and nothing uses :data:`WORK`."""
-    streams: CurrentStreams | None = getattr(backend, "streams", None)
-    if streams is not None:
-        _runtime.prepareWork(WORK, streams.state, backend.default_stream, (active_trace.in_progress, memory.allocators))
+    prepare = getattr(_runtime, "prepareWork", None)
+    if prepare is not None:
+        prepare(WORK, (active_trace.in_progress, memory.allocators))
 
 
 call_when_ready(_prepare_work)
@@ -59,18 +56,10 @@ if is_initialized():
     _prepare_work()
 
 
-def _new_in_rows(shape: int | Sequence[int], dtype: npt.DTypeLike = float) -> Strided:
-    return Strided.array_type(shape, dtype)
-
-
-create = _core.emulated_creation(_new_in_rows, KINDS, np.dtype(float), ledger, WORK, ARRAYS)
-"""Makes a new array in row-major order, of a shape and a dtype, in less time than a few functions in Python take."""
-
-
 def new(shape: int | Sequence[int], dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
     """Return a new array on the current device, with uninitialised elements."""
-    made: Strided = create(shape, dtype) if order == "C" else Strided.array_type(shape, dtype, None, None, order)
-    return made
+    made: Strided | None = ARRAYS.create(shape, dtype, ledger, WORK) if order == "C" else None
+    return Strided.array_type(shape, dtype, None, None, order) if made is None else made
 
 
 def new_each(layouts: Sequence[tuple[Sequence[int], npt.DTypeLike, str]]) -> list[Strided]:
@@ -219,7 +208,7 @@ def at_once(
         inputs,
         kinds is None,
         fallback,
-        _KINDS_OF_REDUCED if kinds is None else kinds,
+        KINDS if kinds is None else kinds,
         _raise_too_large,
         quietly,
         WORK,
@@ -237,24 +226,14 @@ def discard(arrays: Iterable[Strided]) -> None:
         array._block.free()
 
 
-class unfinished:
-    """Context manager that discards an array if its scope raises an error.
-
-    Args:
-        array: The array, which the scope fills.
-    """
-
-    def __init__(self, array: Strided) -> None:
-        self._array = array
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is not None:
-            discard([self._array])
+@contextlib.contextmanager
+def unfinished(array: Strided) -> Iterator[None]:
+    """Discard ``array``, which the scope fills, if the scope raises an error."""
+    try:
+        yield
+    except BaseException:
+        discard([array])
+        raise
 
 
 def require_current_device(arrays: Iterable[Strided]) -> None:

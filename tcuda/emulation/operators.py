@@ -48,6 +48,14 @@ class Operators(NDArrayOperatorsMixin):
     __slots__ = ()
 
 
+def _gives_way(array: Any, other: Any) -> bool:
+    """Return whether the operator of ``other`` computes, an object without NEP 13 and with a higher priority."""
+    if hasattr(other, "__array_ufunc__"):
+        return False
+    mine: float = array.__array_priority__
+    return bool(mine < getattr(other, "__array_priority__", 0))
+
+
 def _applied(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
     apply = FUNCTIONS[name].apply
 
@@ -55,7 +63,7 @@ def _applied(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
         kind = type(other)
         if type(self) is Strided.array_type and (kind is Strided.array_type or kind in _SCALARS):
             return apply(self, other)
-        return inherited(self, other)
+        return NotImplemented if _gives_way(self, other) else inherited(self, other)
 
     return operate
 
@@ -71,6 +79,13 @@ def _reflected(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
     return operate
 
 
+def _product(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
+    def operate(self: Any, other: Any) -> Any:
+        return NotImplemented if _gives_way(self, other) else inherited(self, other)
+
+    return operate
+
+
 def _in_place(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
     apply = FUNCTIONS[name].apply
 
@@ -78,7 +93,7 @@ def _in_place(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
         kind = type(other)
         if type(self) is Strided.array_type and (kind is Strided.array_type or kind in _SCALARS):
             return apply(self, other, self)
-        return inherited(self, other)
+        return NotImplemented if _gives_way(self, other) else inherited(self, other)
 
     return operate
 
@@ -107,5 +122,6 @@ for _operator, _function in _BINARY.items():
     _define(_in_place, f"i{_operator}", _function)
 for _operator, _function in _COMPARISONS.items():
     _define(_applied, _operator, _function)
+_define(_product, "matmul", "matmul")
 for _operator, _function in _UNARY.items():
     _define(_unary, _operator, _function)

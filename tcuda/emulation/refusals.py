@@ -47,6 +47,19 @@ def require_upload(stream: int | None = None) -> None:
         _refuse("H2D transfers", "Make the array before the capture.")
 
 
+def require_contents(name: str) -> None:
+    """Refuse the call ``name``, which needs the contents of an array, on a stream that captures.
+
+    Args:
+        name: The name of the call.
+
+    Raises:
+        RuntimeError: The current stream captures.
+    """
+    if _captures(None):
+        _refuse("D2H transfers", f"{name} needs the contents of an array, which there are when the graph is launched.")
+
+
 def require_synchronization() -> None:
     """Refuse to wait for the current stream if it captures.
 
@@ -76,7 +89,7 @@ def guard_of(name: str) -> Guard | None:
         if solving:
             _require_solver(name)
         if reading:
-            _require_contents(name)
+            require_contents(name)
         if copies_if and copies_if(args, kwargs):
             require_upload()
         return solving or reading
@@ -101,7 +114,7 @@ def require_indices(items: Sequence[Any]) -> None:
         RuntimeError: An item is a mask, and the current stream captures.
     """
     if numpy_work.capturing() and any(_is_mask(item) for item in items):
-        _require_contents("indexing with a mask")
+        require_contents("indexing with a mask")
 
 
 def needs_contents(items: Sequence[Any]) -> bool:
@@ -116,11 +129,6 @@ def _captures(stream: int | None) -> bool:
 
 def _refuse(what: str, advice: str) -> NoReturn:
     raise RuntimeError(f"the current stream is capturing, so {what} are disallowed. {advice}")
-
-
-def _require_contents(name: str) -> None:
-    if _captures(None):
-        _refuse("D2H transfers", f"{name} needs the contents of an array, which there are when the graph is launched.")
 
 
 def _require_solver(name: str) -> None:

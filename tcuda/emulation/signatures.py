@@ -101,7 +101,7 @@ class Operand:
             return self._scalar
         if isinstance(value, (bool, int, float, complex)):
             return self._number
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple, range)):
             return self._list
         return self._none if value is None else self._other
 

@@ -36,10 +36,13 @@ KINDS: dict[Any, np.dtype[Any] | None] = {**_KINDS, **{text: np.dtype(text) for 
 KINDS.update(dict.fromkeys(NUMBERS))
 """The dtypes by the types and the texts that name them, and None for a dtype itself."""
 
+GROUPS: list[type] = []
+"""Classes of objects that are made of several arrays, such as sparse matrices. ``get_array_module`` knows them."""
 
-@dataclass(frozen=True)
+
+@dataclass
 class Flags:
-    """The layout of an array, as ``cupy.ndarray.flags``.
+    """The layout of an array, as ``cupy.ndarray.flags``: an assignment to an attribute changes nothing in the array.
 
     Attributes:
         c_contiguous: Whether the elements lie in row-major order without gaps.
@@ -67,7 +70,7 @@ class Flags:
         return flag
 
 
-class Strided:
+class Strided(_core.EmulatedArray):
     """A strided view of a :class:`~tcuda.emulation.memory.Block`.
 
     Args:
@@ -82,9 +85,8 @@ class Strided:
         OutOfMemoryError: The device has no room for the array.
     """
 
-    __slots__ = ("__weakref__", "_base", "_block", "_host")
+    __slots__ = ("__weakref__",)
 
-    _host: npt.NDArray[Any]
     _block: Block
     _base: Strided | None
 
@@ -124,15 +126,6 @@ class Strided:
         self._block = block
         self._base = None
         self._host = np.ndarray(lengths, kind, buffer, offset, strides, "F" if order in ("F", "f") else "C")
-
-    @classmethod
-    def _part_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:
-        """Return the array whose elements are those of ``host``, which a basic index selects from ``base``."""
-        view = cls.__new__(cls)
-        view._block = base._block
-        view._base = base if base._base is None else base._base
-        view._host = host
-        return view
 
     @classmethod
     def _view_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:
@@ -239,7 +232,7 @@ def _require_within(lengths: Sequence[int], itemsize: int, strides: Sequence[int
             )
 
 
-ARRAYS = _core.EmulatedArrays(Strided, Block, np.ndarray, _functions_of_numpy())
+ARRAYS = _core.EmulatedArrays(Block, np.ndarray, _functions_of_numpy(), KINDS)
 """Makes arrays in the core; :mod:`tcuda.emulation._ndarray` sets the class of the arrays."""
 
 

@@ -98,7 +98,7 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
             refusals.require_download(handle)
             copy, wait = cuda.memcpyAsync, cuda.streamSynchronize
             if waits.watched:
-                copy, wait = waits.plain("memcpyAsync"), waits.plain("streamSynchronize")
+                copy, wait = waits.unwatched("memcpyAsync"), waits.unwatched("streamSynchronize")
                 if blocking or not cuda.pointerIsPageLocked(out.ctypes.data):
                     waits.announce("ndarray.get")
             contiguous = _laid_out_as(out, source)
@@ -120,7 +120,7 @@ def to_current_device(source: Strided, order: str) -> Strided:
             contiguous = numpy_work.call(np.array, (source,), {"order": order})
     copied = _copied_to_current_device(source, contiguous, order)
     if at_once:
-        waits.plain("streamSynchronize")(backend.current_stream().ptr)  # the memory of `contiguous` is free now
+        waits.unwatched("streamSynchronize")(backend.current_stream().ptr)  # the memory of `contiguous` is free now
     return copied
 
 
@@ -185,7 +185,7 @@ def _wait(call: str) -> None:
     wait = cuda.streamSynchronize
     if waits.watched:
         waits.announce(call)
-        wait = waits.plain("streamSynchronize")
+        wait = waits.unwatched("streamSynchronize")
     wait(backend.current_stream().ptr)
 
 

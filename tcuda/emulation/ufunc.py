@@ -39,8 +39,8 @@ _OF_BYTES: dict[np.ufunc, Callable[..., Any]] = {np.equal: structured.equal, np.
 """The functions that compare structured elements, which NumPy does without its universal functions."""
 _COMPARING = frozenset([*_OF_BYTES, np.greater, np.greater_equal, np.less, np.less_equal])
 _MOST_SIGNED = 2**63 - 1
-_FITS = 2**7
-"""Non-negative integers below this number fit into every type of numbers."""
+_WEAK = frozenset([int, float, complex])
+"""The types of Python scalars. Such a type, and not the number, decides the type of a result."""
 
 
 class ufunc:
@@ -62,6 +62,7 @@ class ufunc:
         self.__name__ = self.name = function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = "tcuda.emulation.xp"
+        self._public_name = function.__name__  # CuPy has other names than NumPy in __name__
         self._options = _OPTIONS if function.signature is None else _OPTIONS_OF_PRODUCTS
         self.nin = function.nin
         self.nout = function.nout
@@ -173,7 +174,7 @@ class ufunc:
                 if isinstance(value, Strided):
                     kinds.append(value._host.dtype)
                     arrays += 1
-                elif type(value) is float or (type(value) is int and 0 <= value < _FITS):
+                elif type(value) in _WEAK:
                     kinds.append(type(value))
                 else:
                     break
@@ -239,7 +240,7 @@ class ufunc:
             numpy_work.modify(self._function.at, (a, items, b), reads_target=True)
 
     def __reduce__(self) -> str:
-        return str(self.__name__)
+        return str(self._public_name)
 
     def _require(self, method: str, names: Sequence[str]) -> None:
         if self.name not in names:
@@ -248,7 +249,7 @@ class ufunc:
             )
 
     def __repr__(self) -> str:
-        return f"<ufunc {self.name!r} of tcuda.emulation>"
+        return f"<ufunc {self.__name__!r}>"
 
 
 def require_operands(operands: Sequence[Any]) -> Sequence[Any]:

@@ -15,7 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import catalogue, creation, cuda, fft, host, lib, linalg, polynomial, random
+from tcuda.emulation import (
+    absent,
+    catalogue,
+    creation,
+    cuda,
+    fft,
+    host,
+    lib,
+    linalg,
+    namespace,
+    polynomial,
+    random,
+)
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.array_facts import ARRAY_FACTS
@@ -33,8 +45,8 @@ from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.kernels.reduction import ReductionKernel
 from tcuda.emulation.memoization import clear_memo, memoize
 from tcuda.emulation.old_names import OLD_NAMES
-from tcuda.emulation.polynomials import POLYNOMIALS
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.poly1d import POLYNOMIALS
+from tcuda.emulation.strided import GROUPS, Strided
 from tcuda.emulation.structured import make_aligned_dtype
 from tcuda.emulation.ufunc import ufunc
 
@@ -42,13 +54,13 @@ from tcuda.emulation.ufunc import ufunc
 def __getattr__(name: str) -> Any:
     if name == "testing":  # programs seldom need the module
         return importlib.import_module("tcuda.emulation.testing")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{absent.about(f'cupy.{name}')}")
 
 
 def get_array_module(*args: Any) -> Any:
     """Return this module if an array of a device is among ``args``, and ``numpy`` otherwise."""
     for arg in args:
-        if isinstance(arg, (Strided, Placeholder)):
+        if isinstance(arg, (Strided, Placeholder, *GROUPS)):
             return sys.modules[__name__]
     return np
 
@@ -57,7 +69,7 @@ __version__ = catalogue.VERSION
 """The version of CuPy whose names the module has."""
 
 _TABLE: dict[str, Any] = {
-    **{name: getattr(np, name) for name in catalogue.PLAIN if hasattr(np, name)},
+    **{name: getattr(np, name) for name in catalogue.SAME_AS_NUMPY if hasattr(np, name)},
     **{name: Grid(name) for name in catalogue.GRIDS},
     **{name: Joined(name) for name in catalogue.JOINING},
     **{name: getattr(creation, name) for name in catalogue.CREATION},
@@ -103,3 +115,4 @@ for _name in catalogue.CREATION:
 # This is the last statement, because some names hide builtins from the rest of the module. The names are in the module
 # itself and not behind __getattr__(), so that Python finds them without a call.
 globals().update(_TABLE)
+namespace.use(sys.modules[__name__])

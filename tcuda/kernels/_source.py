@@ -10,7 +10,7 @@ _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\s*\([^()]*\)")
 _NAME = re.compile(r"[\w\s]*?\b([A-Za-z_]\w*)\s*\(")
 
 
-def plain_kernels(source: str) -> list[str]:
+def untemplated_kernels(source: str) -> list[str]:
     """Return the names of the kernels in ``source`` that are neither templates nor in a namespace or a class."""
     text = _COMMENT_OR_STRING.sub(lambda found: '""' if found[0][0] == '"' else " ", source)
     names: dict[str, None] = {}

@@ -29,7 +29,13 @@ from tcuda.memory._cache import (
     set_per_process_memory_fraction,
 )
 from tcuda.memory._copies import copy_async
-from tcuda.memory._host import (
+from tcuda.memory._html import (
+    _save_memory_usage as _save_memory_usage,
+)
+from tcuda.memory._html import (
+    _save_segment_usage as _save_segment_usage,
+)
+from tcuda.memory._page_locked import (
     empty_host_cache,
     empty_pinned,
     host_memory_stats,
@@ -39,12 +45,6 @@ from tcuda.memory._host import (
     reset_accumulated_host_memory_stats,
     reset_peak_host_memory_stats,
     zeros_pinned,
-)
-from tcuda.memory._pages import (
-    _save_memory_usage as _save_memory_usage,
-)
-from tcuda.memory._pages import (
-    _save_segment_usage as _save_segment_usage,
 )
 from tcuda.memory._pools import MemPool, use_mem_pool
 from tcuda.memory._snapshots import (

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._process.ipc import collect_with
 from tcuda._process.lazy import _lazy_call, backend
+from tcuda.multiprocessing import _events, _mappings
 from tcuda.multiprocessing._arrays import reduce_array, reduce_event
-from tcuda.multiprocessing._collect import collect
+from tcuda.multiprocessing._connections import connections
 from tcuda.multiprocessing._leases import leases
+from tcuda.multiprocessing._received import returns
+from tcuda.multiprocessing._server import server_if_any
 from tcuda.streams import Event
 
 if TYPE_CHECKING:
@@ -93,6 +96,18 @@ def _register() -> None:
     ForkingPickler.register(backend.array_type(), _reduce_array)
 
 
-collect_with(collect)
+def _collect() -> None:
+    """Finish all returns of memory, and close what is no longer needed."""
+    returns.settle()
+    _mappings.close_idle(also_young=True)
+    for connection in connections():
+        connection.close_if_unused()
+    running = server_if_any()
+    if running is not None:
+        running.settle()
+    _events.destroy_unused()
+
+
+collect_with(_collect)
 ForkingPickler.register(Event, _reduce_event)
 _lazy_call(_register)  # arrays exist only after initialisation, and only then is their type settled

@@ -156,7 +156,7 @@ class Connection:
             while (found := self._answers[number]) is None:
                 self._read()
             if any(answer for other, answer in self._answers.items() if other != number):
-                # The request in whose middle this one was made may be about to wait for the answer that was read here.
+                # Another request may have been interrupted by this one, and may wait for an answer that was read here.
                 _wire.send(self._connected, [next(self._requests), *_NO_WISH])
         except (OSError, EOFError) as error:
             self._end()

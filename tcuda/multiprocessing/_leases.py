@@ -109,7 +109,7 @@ class Leases:
         return True
 
     def take_back(self, number: int, message: int) -> Any:
-        """Return the memory of a lease, of which this process has received ``message``; None if the lease has ended."""
+        """Return the memory of a lease whose ``message`` this process has received; None if the lease has ended."""
         with self._lock:
             lease = self._by_number.get(number)
             if lease is None:

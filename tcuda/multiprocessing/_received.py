@@ -189,7 +189,7 @@ class Returns:
                     # The stream of another thread has no handle here. The legacy stream waits for it.
                     cuda.eventRecord(event, STREAM_LEGACY if handle == STREAM_PER_THREAD else handle)
                     if cuda.eventQuery(event):
-                        waits.plain("eventSynchronize")(event)  # this wait is no wait of the program
+                        waits.unwatched("eventSynchronize")(event)  # this wait is no wait of the program
 
     def _event_of(self, device: int) -> int:
         if device not in self._events:

@@ -6,16 +6,16 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcuda._backend import array_module, backend_of
+from tcuda._backend import backend_of
 from tcuda._base.arguments import a_kind, integer
 from tcuda._base.errors import NcclError, NcclNotFoundError
 from tcuda._base.warnings import stacklevel
 from tcuda._process.captures import require_no_capture
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime import runtime
-from tcuda.nccl import _elements, _plain
+from tcuda.nccl import _elements
 from tcuda.nccl._communicators import Communicator
-from tcuda.nccl._plan import Plan, require_collection
+from tcuda.nccl._plan import Plan, array_type, require_collection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,7 +125,7 @@ def is_available(tensors: Iterable[Any]) -> bool:
     except NcclNotFoundError as error:
         warnings.warn(str(error), stacklevel=stacklevel())
         return False
-    kind = array_module(runtime()).ndarray
+    kind = array_type()
     devices = set()
     for array in tensors:
         if not isinstance(array, kind):
@@ -168,8 +168,6 @@ def all_reduce(
         >>> arrays[0]
         array([0, 2, 4])
     """
-    if streams is None and comms is None and _plain.all_reduce(inputs, outputs, op):
-        return
     require_collection(inputs)
     if outputs is not None:
         require_collection(outputs)
@@ -217,8 +215,6 @@ def reduce(
         >>> total
         array([0, 2, 4])
     """
-    if streams is None and comms is None and outputs is None and _plain.reduce(inputs, output, root, op):
-        return
     require_collection(inputs)
     # The texts of the warnings and of the error are torch's.
     if outputs is not None:
@@ -268,8 +264,6 @@ def broadcast(
         >>> y.get()
         array([0, 1, 2])
     """
-    if streams is None and comms is None and _plain.broadcast(inputs, root):
-        return
     require_collection(inputs)
     plan = Plan(inputs, streams, comms, root)
     plan.in_place()
@@ -299,8 +293,6 @@ def all_gather(
         >>> outputs[0]
         array([0, 1, 0, 1])
     """
-    if streams is None and comms is None and outputs is not None and _plain.all_gather(inputs, outputs):
-        return
     require_collection(inputs)
     require_collection(outputs)
     plan = Plan(inputs, streams, comms)
@@ -333,8 +325,6 @@ def reduce_scatter(
         >>> outputs[0].get(), outputs[1].get()
         (array([0, 2]), array([4, 6]))
     """
-    if streams is None and comms is None and outputs is not None and _plain.reduce_scatter(inputs, outputs, op):
-        return
     require_collection(inputs)
     require_collection(outputs)
     number = _elements.operation(op)

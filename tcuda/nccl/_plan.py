@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcuda._backend import array_module
-from tcuda._backend.nccl import Ranks
 from tcuda._base.arguments import a_kind
 from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
@@ -17,10 +17,18 @@ from tcuda.nccl._communicators import Communicator, clique
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NoReturn
 
     from tcuda._process.streams import StreamLike
 
 _NO_LOCK = contextlib.nullcontext()
+
+
+@functools.cache
+def array_type() -> type[Any]:
+    """Return the type of the arrays of the runtime in use."""
+    kind: type[Any] = array_module(runtime()).ndarray
+    return kind
 
 
 def require_collection(arrays: Any) -> None:
@@ -59,8 +67,8 @@ class Plan:
 
     def __init__(self, inputs: Iterable[Any], streams: Any, comms: Any, root: Any = None) -> None:
         # The texts are torch's, up to the first colon.
-        self._type = array_module(runtime()).ndarray
-        self._sources = _arrays(inputs, "inputs")
+        kind = self._type = array_type()
+        self._sources = self._arrays(inputs, "inputs")
         given = _given_streams(streams, len(self._sources))
         self._communicators = _given_communicators(comms, len(self._sources))
         self.ranks = len(self._sources)
@@ -75,31 +83,36 @@ class Plan:
                 raise RuntimeError(f"invalid root: root is {self.root}, and there are {self.ranks} ranks.")
         if not self._sources:
             raise RuntimeError("input sequence can't be empty")
-        self.dtype = self._sources[0].dtype
-        self.size = self._sources[0].size
+        dtype = self.dtype = self._sources[0].dtype
+        size = self.size = self._sources[0].size
+        devices: list[int] = []
         self._given: list[Any] = []
-        self._got: list[Any] = [None] * len(self._sources)
-        self._devices: tuple[int, ...] = ()
         for place, array in enumerate(self._sources):
-            self._require_like_first(array, "inputs", place)
-            if array.size != self.size:
+            if not isinstance(array, kind) or array.dtype != dtype or not array.flags.c_contiguous:
+                self._refuse(array, "inputs", place)
+            if array.size != size:
                 raise RuntimeError(
-                    f"all inputs must have the same number of elements: inputs[0] has {self.size}, inputs[{place}] "
+                    f"all inputs must have the same number of elements: inputs[0] has {size}, inputs[{place}] "
                     f"has {array.size}."
                 )
             memory = array.data
-            self._given.append(memory)
             device = memory.device_id
-            if device in self._devices:
-                first = self._devices.index(device)
+            if device in devices:
+                first = devices.index(device)
                 raise RuntimeError(
                     f"inputs must be on unique devices: inputs[{first}] and inputs[{place}] are on device {device}."
                 )
-            self._devices = *self._devices, device
-        self._streams = [
-            _handle(stream, device, place)
-            for place, (stream, device) in enumerate(zip(given, self._devices, strict=True))
-        ]
+            self._given.append(memory)
+            devices.append(device)
+        self._got: list[Any] = [None] * len(devices)
+        self._devices = tuple(devices)
+        if streams is None:
+            self._streams = [backend.current_stream(device).ptr for device in devices]
+        else:
+            self._streams = [
+                _handle(stream, device, place)
+                for place, (stream, device) in enumerate(zip(given, devices, strict=True))
+            ]
         for place, communicator in enumerate(self._communicators or ()):
             if communicator.device != self._devices[place]:
                 raise RuntimeError(
@@ -119,7 +132,7 @@ class Plan:
             RuntimeError: An output does not fit its input.
             TypeError: An output is not an array.
         """
-        targets = _arrays(outputs, "outputs")
+        targets = self._arrays(outputs, "outputs")
         if len(targets) != len(self._sources):
             raise RuntimeError(
                 "inputs and outputs sequences have to be of the same length, but got input of length "
@@ -138,7 +151,7 @@ class Plan:
         for place, source in enumerate(self._sources):
             rank = place if self._communicators is None else self._communicators[place].rank
             if rank == self.root:
-                [target] = _arrays([source if output is None else output], "output")
+                [target] = self._arrays([source if output is None else output], "output")
                 self._into(place, target, "output", 1, 1)
 
     def in_place(self) -> None:
@@ -164,18 +177,15 @@ class Plan:
             handles, lock = tuple([communicator.handle for communicator in self._communicators]), _NO_LOCK
         if not self.size:
             return
-        ranks = Ranks(
-            handles,
-            self._devices,
-            tuple(self._streams),
-            tuple([given.ptr for given in self._given]),
-            tuple([0 if got is None else got.ptr for got in self._got]),
-        )
+        sources = tuple([given.ptr for given in self._given])  # a list is faster than a generator
+        targets = sources if self._got is self._given else tuple([0 if got is None else got.ptr for got in self._got])
+        ranks = handles, self._devices, tuple(self._streams), sources, targets
         with lock:
             getattr(library, collective)(ranks, count, *arguments)
 
     def _into(self, place: int, target: Any, name: str, times: int, parts: int) -> None:
-        self._require_like_first(target, name, place)
+        if not isinstance(target, self._type) or target.dtype != self.dtype or not target.flags.c_contiguous:
+            self._refuse(target, name, place)
         memory = target.data
         if memory.device_id != self._devices[place]:
             raise RuntimeError(
@@ -190,7 +200,8 @@ class Plan:
             )
         self._got[place] = memory
 
-    def _require_like_first(self, array: Any, name: str, place: int) -> None:
+    def _refuse(self, array: Any, name: str, place: int) -> NoReturn:
+        """Refuse ``array``, which is no contiguous array of the dtype of the first input."""
         if not isinstance(array, self._type):
             raise RuntimeError(
                 f"input and output elements have to be cuda dense Tensors: {_named(name, place)} is {a_kind(array)}."
@@ -200,24 +211,22 @@ class Plan:
                 f"all inputs and outputs must be of the same Tensor dtype: inputs[0] has {self.dtype}, "
                 f"{_named(name, place)} has {array.dtype}."
             )
-        if not array.flags.c_contiguous:
-            raise RuntimeError(
-                f"all inputs and outputs have to be contiguous: {_named(name, place)} is not; xp.ascontiguousarray() "
-                "makes a copy that is."
-            )
+        raise RuntimeError(
+            f"all inputs and outputs have to be contiguous: {_named(name, place)} is not; xp.ascontiguousarray() "
+            "makes a copy that is."
+        )
+
+    def _arrays(self, arrays: Iterable[Any], name: str) -> list[Any]:
+        """Return ``arrays`` as a list, in which no object is without the attributes of an array."""
+        found = list(arrays)
+        for place, array in enumerate(found):
+            if not isinstance(array, self._type) and not hasattr(array, "dtype"):
+                raise TypeError(f"expected Tensor at {place} (got {type(array).__name__}): {name} must be arrays.")
+        return found
 
 
 def _named(name: str, place: int) -> str:
     return name if name == "output" else f"{name}[{place}]"
-
-
-def _arrays(arrays: Iterable[Any], name: str) -> list[Any]:
-    """Return ``arrays`` as a list, in which no object is without the attributes of an array."""
-    found = list(arrays)
-    for place, array in enumerate(found):
-        if not hasattr(array, "dtype"):
-            raise TypeError(f"expected Tensor at {place} (got {type(array).__name__}): {name} must be arrays.")
-    return found
 
 
 def _given_streams(streams: Any, expected: int) -> Sequence[Any]:

@@ -14,6 +14,7 @@ from tcuda.random._seeding import (
     set_rng_state,
     set_rng_state_all,
 )
+from tcuda.random._states import get_state, set_state
 
 __all__ = [
     "Generator",
@@ -22,6 +23,7 @@ __all__ = [
     "fork_rng",
     "get_rng_state",
     "get_rng_state_all",
+    "get_state",
     "initial_seed",
     "manual_seed",
     "manual_seed_all",
@@ -29,4 +31,5 @@ __all__ = [
     "seed_all",
     "set_rng_state",
     "set_rng_state_all",
+    "set_state",
 ]

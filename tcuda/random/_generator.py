@@ -400,12 +400,11 @@ def seed_of(seed: Any) -> int:
     return int(seed)
 
 
-def parsed_state(state: Any) -> tuple[int, int]:
-    """Return the seed and the offset of ``state``.
+def parsed_bytes(state: Any) -> npt.NDArray[np.uint8]:
+    """Return ``state`` as an array of NumPy.
 
     Raises:
         TypeError: ``state`` is not an array of bytes on the host.
-        RuntimeError: ``state`` has another size, or the offset in ``state`` is not a multiple of 4.
     """
     host = _on_host(state)
     if host is None or host.dtype.char != "B":
@@ -413,6 +412,17 @@ def parsed_state(state: Any) -> tuple[int, int]:
             "RNG state must be a torch.ByteTensor, or an array of NumPy's of uint8, on the host; got "
             f"{getattr(state, 'dtype', None) or type(state).__name__}"
         )
+    return host
+
+
+def parsed_state(state: Any) -> tuple[int, int]:
+    """Return the seed and the offset of ``state``.
+
+    Raises:
+        TypeError: ``state`` is not an array of bytes on the host.
+        RuntimeError: ``state`` has another size, or the offset in ``state`` is not a multiple of 4.
+    """
+    host = parsed_bytes(state)
     if host.size == _WORDS.size:
         seed, offset = _WORDS.unpack(host.tobytes())
         if offset % INCREMENT:

@@ -312,6 +312,7 @@ class _Share:
         with device(index):  # CUDA makes the primary context of the current device
             self._handle, self.multiprocessors = cuda.greenCtxCreate(index, multiprocessors, scope, limit)
         self._streams: dict[int, int] = {}
+        self._made: list[int] = []  # all streams of CUDA, also those that no turn has
         self._next_turn = itertools.count().__next__
         green_contexts.add(self)
 
@@ -324,8 +325,10 @@ class _Share:
 
     def _create(self, turn: int) -> int:
         # No lock is held, because finalizers and signal handlers may run meanwhile. A stream that they replace, or that
-        # is lost because they raise, ends with the context.
+        # is lost because they raise, ends with the context. The ledger must be told of the end of each stream that it
+        # knows, because the driver crashes at a query of a destroyed stream.
         made = cuda.greenCtxStreamCreate(self._handle, STREAM_NON_BLOCKING, 0)
+        self._made.append(made)
         ledger().stream_created(self.device, made)
         return self._streams.setdefault(turn, made)
 
@@ -334,7 +337,7 @@ class _Share:
             return
         known = ledger_if_any()
         if known is not None:
-            for stream in list(self._streams.values()):
+            for stream in self._made:
                 known.stream_about_to_be_destroyed(self.device, stream)
         cuda.greenCtxDestroy(self._handle)
 

@@ -26,6 +26,10 @@ _MARKS = (
 )
 
 _passed = pytest.StashKey[bool]()
+_has_chosen = pytest.StashKey[bool]()
+
+_CUPY = "tcuda_cupy"
+_CUPYS = ("emulated", "installed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,18 +45,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--tcuda-memory", metavar="BYTES", help="the memory of each emulated device, such as 512MiB (default: 2GiB)"
     )
+    group.addoption(
+        "--tcuda-cupy",
+        choices=_CUPYS,
+        help="what 'import cupy' imports: the arrays of emulated devices, or the installed CuPy "
+        f"(default: the value {_CUPY} in the configuration of pytest, or else installed)",
+    )
+    parser.addini(_CUPY, f"what 'import cupy' imports: {' or '.join(_CUPYS)}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Choose the devices before a ``conftest.py`` may use them (a hook of pytest)."""
-    _choose(early_config.known_args_namespace)
+    _choose_once(early_config, early_config.known_args_namespace)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices if a ``conftest.py`` has loaded this plugin, and add the marks (a hook of pytest)."""
-    _choose(config.option)
+    _choose_once(config, config.option)
     for mark in _MARKS:
         config.addinivalue_line("markers", mark)
 
@@ -60,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header() -> str | None:
     """Name the devices if an option or the environment names them (a hook of pytest)."""
     chosen = os.environ.get("TCUDA_RUNTIME")
-    return None if chosen is None else f"tcuda runtime: {chosen}"
+    return f"tcuda runtime: {chosen}" if chosen else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,16 +117,55 @@ def tcuda_check_state(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
-def _choose(options: Any) -> None:
-    """Choose the devices that the options name, for this process and for the processes that tests start."""
-    runtime, devices, memory = options.tcuda_runtime, options.tcuda_devices, options.tcuda_memory
-    if runtime is devices is memory is None:
+def _choose_once(config: pytest.Config, options: Any) -> None:
+    if config.stash.get(_has_chosen, False):
         return
-    if runtime == "auto":
-        runtime = "cuda" if _runtime.gpus() else "emulated"
-    chosen = runtime or os.environ.get("TCUDA_RUNTIME", "cuda")
+    config.stash[_has_chosen] = True
+    emulates = _emulates_cupy(config, options)
+    found_gpus = _choose(options, "emulated" if emulates else None)
+    if found_gpus or not emulates:
+        return
+    try:
+        tcuda.emulation.install_as_cupy()
+    except RuntimeError as error:
+        raise pytest.UsageError(f"{_CUPY} is 'emulated', but: {error}") from None
+
+
+def _emulates_cupy(config: pytest.Config, options: Any) -> bool:
+    """Return whether ``import cupy`` is to import emulated devices, as an option or the configuration says.
+
+    Raises:
+        pytest.UsageError: The value in the configuration is not allowed, or two options contradict each other.
+    """
+    option, configured = options.tcuda_cupy, config.getini(_CUPY)
+    if configured not in ("", *_CUPYS):
+        raise pytest.UsageError(f"{_CUPY} is {configured!r}; it can be 'emulated' or 'installed'.")
+    if options.tcuda_runtime == "cuda":
+        if option == "emulated":
+            raise pytest.UsageError("--tcuda-cupy emulated needs emulated devices, and not --tcuda-runtime cuda.")
+        return False
+    return bool((option or configured) == "emulated")
+
+
+def _choose(options: Any, otherwise: str | None) -> bool:
+    """Choose the devices that the options name, for this process and for the processes that tests start.
+
+    Args:
+        options: The options.
+        otherwise: The runtime if neither an option nor the environment names one; None for the usual one.
+
+    Returns:
+        Whether the choice was ``auto``, and there are GPUs.
+    """
+    runtime, devices, memory = options.tcuda_runtime, options.tcuda_devices, options.tcuda_memory
+    if runtime is devices is memory is otherwise is None:
+        return False
+    chosen = runtime or os.environ.get("TCUDA_RUNTIME") or otherwise or "cuda"
+    is_auto = chosen == "auto"
+    if is_auto:
+        chosen = "cuda" if _runtime.gpus() else "emulated"
     names = {"TCUDA_EMULATED_DEVICES": devices, "TCUDA_EMULATED_MEMORY": memory}
-    if chosen != "emulated" and options.tcuda_runtime != "auto" and not devices is memory is None:
+    if chosen != "emulated" and not is_auto and not devices is memory is None:
         raise pytest.UsageError(
             "--tcuda-devices and --tcuda-memory are for emulated devices: add --tcuda-runtime emulated, or choose GPUs "
             "by CUDA_VISIBLE_DEVICES."
@@ -125,7 +175,10 @@ def _choose(options: Any) -> None:
         settings.check(*settings.from_environment({**os.environ, **wanted}))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+    if is_auto and chosen == "emulated":
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and would hide emulated devices too
     os.environ.update(wanted)
+    return is_auto and chosen == "cuda"
 
 
 def _missing(item: pytest.Item) -> str | None:

@@ -396,6 +396,7 @@ def test_the_report_compares_reserved_memory_with_the_smallest_of_the_others(
     assert re.search(rf"churn_small +100 +{reserved:.3f} +1\.500 .* +≤ 1\.200 +{met}$", done, re.MULTILINE), done
 
 
+@pytest.mark.long
 @pytest.mark.emulated
 def test_replays_print_the_memory_and_allocations_of_a_workload() -> None:
     done = run("bench/replay.py", "--workload", "cold_large", "--trace", "bench/data/deeplab_infer.npz", "--json")

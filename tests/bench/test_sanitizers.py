@@ -100,6 +100,7 @@ def test_the_verdict_on_torch_names_what_the_sanitizer_said(
     }
 
 
+@pytest.mark.long
 def test_the_table_has_both_programs_of_a_pair_and_the_totals(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

@@ -75,6 +75,7 @@ def test_a_machine_has_eight_devices(scaling: Any, devices: int, machines: int) 
     assert scaling.machines(devices) == machines
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="needs Dask's distributed")
 def test_measured_table_has_a_row_for_each_number_of_workers() -> None:
     counts = [str(count) for count in (1, 2) if count <= tcuda.device_count()]

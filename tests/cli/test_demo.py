@@ -62,6 +62,7 @@ def test_demo_options_reach_the_training(capsys: pytest.CaptureFixture[str]) -> 
     assert overlapping["parameters_sha256"] == captured["parameters_sha256"] == as_arrays["parameters_sha256"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("devices", range(1, min(2, tcuda.device_count()) + 1))
 def test_demo_with_raw_kernels_is_saved_and_resumed(
@@ -108,6 +109,7 @@ def test_demo_report_is_plain_text_without_a_terminal(
     assert all(line.isascii() and line.isprintable() for line in lines)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", range(1, min(2, tcuda.device_count()) + 1))
 def test_demo_resumed_in_another_process_gives_the_same_bits(devices: int, tcuda_command: Any) -> None:
     here = {name: os.environ[name] for name in ("TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES")}

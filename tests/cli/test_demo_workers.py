@@ -116,6 +116,7 @@ def test_a_wrong_scheduler_is_one_line_on_stderr(
 # Training
 
 
+@pytest.mark.long
 @needs_dask
 def test_workers_of_this_machine_give_the_bits_of_one_process(
     tcuda_command: Any, capsys: pytest.CaptureFixture[str]
@@ -135,6 +136,7 @@ def test_workers_of_this_machine_give_the_bits_of_one_process(
     assert result["accuracy"] > 0.8
 
 
+@pytest.mark.long
 @needs_dask
 def test_workers_of_a_running_cluster(
     cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -156,6 +158,7 @@ def test_workers_of_a_running_cluster(
     assert on_cluster == parameters_of(*resumed, capsys=capsys)
 
 
+@pytest.mark.long
 @needs_dask
 @pytest.mark.emulated
 def test_the_program_needs_no_device_for_workers_of_a_running_cluster(
@@ -170,6 +173,7 @@ def test_the_program_needs_no_device_for_workers_of_a_running_cluster(
     assert "modelled" in result["times"]
 
 
+@pytest.mark.long
 @needs_dask
 @pytest.mark.emulated
 def test_workers_without_a_gpu_are_emulated_and_the_demo_says_so(tcuda_command: Any) -> None:
@@ -178,6 +182,7 @@ def test_workers_without_a_gpu_are_emulated_and_the_demo_says_so(tcuda_command: 
     assert done.stdout.startswith("There is no GPU: using 2 emulated devices")
 
 
+@pytest.mark.long
 @needs_dask
 def test_ctrl_c_ends_the_workers_too(tmp_path: Path) -> None:
     """Send the signal to all processes, as a terminal does."""

@@ -131,6 +131,7 @@ command()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("by", "moments"),
     [
@@ -155,6 +156,7 @@ def test_ctrl_c_at_any_moment_prints_no_traceback(by: str, moments: tuple[int, .
     assert -signal.SIGINT in ends
 
 
+@pytest.mark.long
 def test_the_handler_of_another_program_for_ctrl_c_stays(tmp_path: Path) -> None:
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); import tcuda, tcuda.cli; "

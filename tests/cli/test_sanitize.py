@@ -124,6 +124,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_program_that_ends_in_any_way_gets_its_report(name: str, sanitize: Sanitize, tmp_path: Path) -> None:
     code, status, failure = ENDINGS[name]
@@ -146,16 +147,23 @@ def test_the_work_of_threads_that_outlive_the_program_counts(sanitize: Sanitize)
     assert MISSING in done.stderr
 
 
+NOTHING = "No operation was watched.\nWarning: the program made no operation on a device that the detector could see, "
+
+
 def test_a_forked_child_writes_no_report(sanitize: Sanitize) -> None:
     fork = "import os, sys\nchild = os.fork()\nif child: print(os.waitpid(child, 0)[1] >> 8)\nelse: sys.exit(5)\n"
     done = sanitize(fork)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "5\n", "No race in 0 operations.\n")
+    assert (done.returncode, done.stdout) == (3, "5\n")
+    assert done.stderr.startswith(NOTHING)
+    assert "did not finish" not in done.stderr
 
 
 def test_a_child_that_leaves_by_os_exit_writes_no_report(sanitize: Sanitize) -> None:
     fork = "import os\nchild = os.fork()\nif child: print(os.waitpid(child, 0)[1] >> 8)\nelse: os._exit(5)\n"
     done = sanitize(fork)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "5\n", "No race in 0 operations.\n")
+    assert (done.returncode, done.stdout) == (3, "5\n")
+    assert done.stderr.startswith(NOTHING)
+    assert "did not finish" not in done.stderr
 
 
 @pytest.mark.parametrize("options", [["-m", "program"], ["-mprogram"]], ids=" ".join)
@@ -176,7 +184,7 @@ def test_pytest_is_run(sanitize: Sanitize, tmp_path: Path) -> None:
 def test_arguments_after_the_program_are_the_programs(sanitize: Sanitize, tmp_path: Path) -> None:
     arguments = ["--json", "--html", "page.html", "--help", "--", "-m", "--version", "--emulated=9", "--no-such-option"]
     done = sanitize("import sys; print(sys.argv)", *arguments)
-    assert (done.returncode, done.stdout) == (0, f"{['program.py', *arguments]}\n")
+    assert (done.returncode, done.stdout) == (3, f"{['program.py', *arguments]}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py"]
 
 
@@ -191,6 +199,8 @@ def test_arguments_after_the_program_are_the_programs(sanitize: Sanitize, tmp_pa
         ("sanitize --suppress x -m a -m b", "sanitize --suppress x", "-m a -m b"),
         ("sanitize --warn -- -odd.py x", "sanitize --warn", "-odd.py x"),
         ("sanitize --html", "sanitize --html", ""),
+        ("sanitize --warn -c a b", "sanitize --warn", "-c a b"),
+        ("sanitize - --json", "sanitize", "- --json"),
         ("sanitize", "sanitize", ""),
         ("demo --json a.py", "demo --json a.py", ""),
         ("", "", ""),
@@ -346,7 +356,96 @@ def test_a_program_in_a_pipe_is_run(sanitize: Sanitize) -> None:
     os.close(writer)
     done = sanitize("", options=[f"/dev/fd/{reader}"], pass_fds=[reader])
     os.close(reader)
-    assert (done.returncode, done.stdout) == (0, "from a pipe\n")
+    assert (done.returncode, done.stdout) == (3, "from a pipe\n")
+
+
+# Child processes
+
+OF_CUPY = """\
+import multiprocessing, os, subprocess, sys
+import cupy as cp
+
+
+def work(_):
+    side = cp.cuda.Stream(non_blocking=True)
+    x = cp.zeros(1000)
+    with side:
+        y = x + 1
+    return float(y[0])
+
+
+def race():
+    work(0)
+
+
+def fork():
+    if not os.fork():
+        work(0)
+        os._exit(0)
+    os.wait()
+
+
+def by_pool(method):
+    with multiprocessing.get_context(method).Pool(1) as pool:  # the end of the block terminates the worker
+        pool.map(work, [0])
+
+
+def spawn():
+    by_pool("spawn")
+
+
+def fork_pool():
+    by_pool("fork")
+
+
+def process():
+    subprocess.run([sys.executable, __file__, "race"], check=True)
+
+
+def killed():
+    code = "import os, signal, program; program.work(0); os.kill(os.getpid(), signal.SIGKILL)"
+    subprocess.run([sys.executable, "-c", code])
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("way", ["race", "fork", "spawn", "fork_pool", "process", "killed"])
+def test_races_of_programs_that_import_cupy_are_found_in_children_too(
+    way: str, sanitize: Sanitize, tmp_path: Path
+) -> None:
+    done = sanitize(OF_CUPY, way, options=["--json=report.json", "program.py"])
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert done.returncode == 1, done.stderr
+    lines = {race[access]["stack"][0]["line"] for race in content["races"] for access in ("previous", "current")}
+    assert lines >= {7, 9}
+    assert [len(race["processes"]) > 0 for race in content["races"]] == [way != "race"] * len(content["races"])
+    assert ("in child process" in done.stderr) == (way != "race")
+    assert content["children"] == {"reports": int(way != "race"), "unfinished": int(way == "killed")}
+    assert ("1 child process did not finish" in done.stderr) == (way == "killed")
+    assert "/cli/" not in json.dumps(content)
+    assert content["operations"] >= 2
+
+
+@pytest.mark.emulated
+def test_suppressions_and_the_mode_hold_in_children(sanitize: Sanitize, tmp_path: Path) -> None:
+    (tmp_path / "known.txt").write_text("file=program.py function=work\n")
+    done = sanitize(OF_CUPY, "process", options=["--suppress", "known.txt", "program.py"])
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"No race in \d+ operations; \d races? suppressed\.\n", done.stderr)
+    done = sanitize(OF_CUPY, "process", options=["--raise", "program.py"])
+    assert "CUDASanitizerErrors" in done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.emulated
+def test_the_status_of_a_program_goes_before_that_of_nothing_watched(sanitize: Sanitize) -> None:
+    done = sanitize("raise SystemExit(7)")
+    assert done.returncode == 7
+    assert done.stderr.startswith(NOTHING)
 
 
 # Devices
@@ -356,7 +455,7 @@ def test_a_program_in_a_pipe_is_run(sanitize: Sanitize) -> None:
 def test_the_program_runs_on_emulated_devices_on_demand(option: str, devices: int, sanitize: Sanitize) -> None:
     code = "import tcuda; print(tcuda.device_count(), tcuda.emulation.clock() is not None)"
     done = sanitize(code, options=[option, "program.py"], variables={"TCUDA_RUNTIME": "cuda"})
-    assert (done.returncode, done.stdout) == (0, f"{devices} True\n")
+    assert (done.returncode, done.stdout) == (3, f"{devices} True\n")
     assert "There is no GPU" not in done.stderr
 
 
@@ -384,7 +483,7 @@ def test_a_program_may_choose_its_devices(options: list[str], tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give the program to run, or -m and a module"),
+        ([], "give the program to run, or -m and a module, or -c and code"),
         (["-m"], "give the name of a module after -m"),
         (["absent.py"], "No such file or directory: 'absent.py'"),
         (["--html", "absent/page.html", "good.py"], "No such file or directory: 'absent/page.html'"),
@@ -399,7 +498,7 @@ def test_a_program_may_choose_its_devices(options: list[str], tmp_path: Path) ->
         (["--emulated=x", "good.py"], "'x' is not a number of devices that can be emulated"),
         (["--emulated=" + "9" * 5000, "good.py"], "is not a number of devices that can be emulated"),
         (["--frobnicate", "good.py"], "unrecognized arguments: --frobnicate"),
-        (["-c", "pass"], "unrecognized arguments: -c"),
+        (["-c"], "give code after -c"),
         (["--htm=x", "good.py"], "unrecognized arguments: --htm=x"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",

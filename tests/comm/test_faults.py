@@ -60,15 +60,9 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "many sums": lambda near, far: reduce_add_coalesced([[near, near[::2]], [far, far[::2]]], 0),
 }
 TRANSFERS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "send": lambda transfers, near, far: transfers.send(near, [1, 1]),
-    "cut": lambda transfers, near, far: transfers.cut(near, [1, 3], [1, 1]),
-    "copy": lambda transfers, near, far: transfers.copy(far, near),
     "copy_rows": lambda transfers, near, far: transfers.copy_rows(far, 80, near, 80, 40, 10),
-    "relay": lambda transfers, near, far: transfers.relay(
-        [near, far], [Hop(0, 1, 0, 400, first=True), Hop(0, 1, 400, 800, first=False)]
-    ),
-    "join": lambda transfers, near, far: transfers.join(near, [far]),
-    "add": lambda transfers, near, far: transfers.add(near, [far, far]),
+    "relay": lambda transfers, near, far: transfers.relay([near, far], [Hop(0, 1, 0, 400), Hop(0, 1, 400, 800)]),
+    "pack": lambda transfers, near, far: transfers.pack([near, near], 0),
 }
 
 

@@ -19,6 +19,7 @@ def test_the_laws_hold_on_the_devices_of_the_process(law: str) -> None:
     LAWS[law]()
 
 
+@pytest.mark.long
 @pytest.mark.emulated
 @pytest.mark.parametrize("devices", ["1", "4", "8"])
 def test_the_laws_hold_on_other_numbers_of_devices(devices: str, output_of: OutputOf) -> None:

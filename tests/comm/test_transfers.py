@@ -15,6 +15,7 @@ from support.placed_arrays import on
 from support.statuses import status_of
 from tcuda._backend.transfers import Hop
 from tcuda._base.statuses import Status
+from tcuda.comm import reduce_add
 
 if TYPE_CHECKING:
     from tcuda._backend import Backend
@@ -45,22 +46,21 @@ def test_a_new_array_is_on_its_device(transfers: Transfers, shape: tuple[int, ..
     assert tcuda.current_device() == 0
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(), (5,), (0, 3), (7, 9)])
-def test_arrays_are_sent(transfers: Transfers, shape: tuple[int, ...], dtype: str) -> None:
-    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
-    made = transfers.send(on(0, values), [1, 1])
-    assert [array.device.id for array in made] == [1, 1]
-    for array in made:
-        np.testing.assert_array_equal(array.get(), values, strict=True)
-    assert made[0].data.ptr != made[1].data.ptr or not values.size
+def copy(transfers: Transfers, target: Any, source: Any) -> None:
+    transfers.relay([source, target], [Hop(0, 1, 0, source.nbytes)])
 
 
-def test_arrays_in_fortran_order_are_copied(transfers: Transfers) -> None:
+@pytest.mark.parametrize("device", [0, 1])
+def test_an_array_of_any_plain_layout_is_copied(transfers: Transfers, device: int) -> None:
     values = np.arange(12).reshape(3, 4, order="F")
-    source, target = on(0, values), on(1, np.zeros_like(values))
-    transfers.copy(target, source)
+    source, target = on(0, values), on(device, np.zeros_like(values))
+    copy(transfers, target, source)
     np.testing.assert_array_equal(target.get(), values)
+
+
+def test_no_hops_change_nothing(transfers: Transfers) -> None:
+    transfers.relay([], [])
+    transfers.relay([on(0, np.ones((0, 3))), on(1, np.ones((0, 3)))], [Hop(0, 1, 0, 0)])
 
 
 def test_rows_are_copied(transfers: Transfers) -> None:
@@ -81,7 +81,7 @@ def test_pieces_are_relayed(transfers: Transfers) -> None:
     values = np.arange(100, dtype="i")
     arrays = [on(0, values), on(1, np.zeros_like(values)), on(0, np.zeros_like(values))]
     pieces = (0, 48), (48, 48), (48, 400)
-    hops = [Hop(place, place + 1, *piece, first=not piece[0]) for piece in pieces for place in (0, 1)]
+    hops = [Hop(place, place + 1, *piece) for piece in pieces for place in (0, 1)]
     transfers.relay(arrays, hops)
     for array in arrays:
         np.testing.assert_array_equal(array.get(), values)
@@ -91,11 +91,11 @@ def test_pieces_are_relayed(transfers: Transfers) -> None:
 def test_a_copy_waits_for_the_streams_of_both_devices_and_the_target_waits_for_the_copy(transfers: Transfers) -> None:
     source, target = on(0, np.ones(100)), on(1, np.zeros(100))
     here, there, bystander = tcuda.Stream(0), tcuda.Stream(1), tcuda.Stream(1)
-    transfers.copy(target, source)  # the first copy enables the access to the other device, which takes long
+    copy(transfers, target, source)  # the first copy enables the access to the other device, which takes long
     let_pass(bystander)  # the race detector reads the code of a kernel when the driver loads the kernel
     for _ in each_busy(here, there):
         with tcuda.stream(here), tcuda.stream(there):
-            transfers.copy(target, source)
+            copy(transfers, target, source)
         let_pass(bystander)  # the copy would be complete by now
         assert (here.query(), there.query(), bystander.query()) == (False, False, True)
         there.synchronize()
@@ -110,33 +110,19 @@ def test_a_stream_that_copies_does_not_keep_the_source_waiting_for_later_work_of
     for device in (0, 1):
         tcuda.synchronize(device)
     with tcuda.stream(here), tcuda.stream(there):
-        transfers.copy(target, source)
+        copy(transfers, target, source)
     keep_busy(there)
     here.synchronize()
     assert not there.query()
     there.synchronize()
 
 
-def test_the_sizes_of_arrays_of_one_device(transfers: Transfers) -> None:
-    arrays = [on(0, np.ones(3)), on(0, np.ones((0, 2))), on(0, np.ones((2, 2), "f"))]
-    assert transfers.sizes(arrays, 0) == [32, 0, 16]
-    assert transfers.sizes([], 0) == []
-
-
-@pytest.mark.parametrize(
-    "other", [lambda: on(1, np.ones(2)), lambda: np.ones(2), lambda: 2, lambda: on(0, np.ones((2, 3))).T]
-)
-def test_other_objects_have_no_sizes(transfers: Transfers, other: Any) -> None:
-    assert transfers.sizes([on(0, np.ones(3)), other()], 0) is None
-
-
 def test_arrays_are_packed_and_seen_in_the_packed_bytes(transfers: Transfers) -> None:
     values = [np.arange(5, dtype="i"), np.ones((0, 3)), np.array(2 + 1j), np.ones((3, 7), "?")]
-    offsets = [0, 32, 32, 48]
-    with tcuda.device(1):
-        arrays = [on(1, each) for each in values]
-        flat = tcuda.xp.zeros(80, "B")
-        transfers.pack(arrays, flat, offsets)
+    made = transfers.pack([on(1, each) for each in values], 1)
+    assert made is not None
+    flat, offsets = made
+    assert (offsets, flat.dtype, flat.size) == ([0, 32, 32, 48], np.uint8, 80)
     seen = transfers.views(flat, [on(0, each) for each in values], offsets)
     for array, each in zip(seen, values, strict=True):
         assert array.device.id == 1
@@ -144,6 +130,18 @@ def test_arrays_are_packed_and_seen_in_the_packed_bytes(transfers: Transfers) ->
     with tcuda.device(1):
         seen[0][...] = 9
     assert flat[:4].get().view("i").tolist() == [9]
+
+
+def test_no_arrays_are_packed(transfers: Transfers) -> None:
+    made = transfers.pack([], 1)
+    assert made is not None
+    assert (made[0].nbytes, made[1]) == (0, [])
+    assert transfers.views(made[0], [], []) == []
+
+
+@pytest.mark.parametrize("other", [lambda: on(1, np.ones(2)), lambda: on(0, np.ones((2, 3))).T])
+def test_arrays_of_another_device_or_layout_are_not_packed(transfers: Transfers, other: Any) -> None:
+    assert transfers.pack([on(0, np.ones(3)), other()], 0) is None
 
 
 def test_views_have_the_attributes_of_arrays_that_the_library_makes(transfers: Transfers) -> None:
@@ -170,39 +168,30 @@ def test_a_view_keeps_the_memory_alive(transfers: Transfers) -> None:
     assert tcuda.memory_allocated() == before
 
 
-def test_no_arrays_are_packed(transfers: Transfers) -> None:
-    flat = tcuda.xp.zeros(0, "B")
-    transfers.pack([], flat, [])
-    assert transfers.views(flat, [], []) == []
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sums_have_the_arithmetic_of_the_dtype(transfers: Transfers, dtype: str) -> None:
+def test_sums_have_the_arithmetic_of_the_dtype(dtype: str) -> None:
     random = np.random.default_rng(0)
     values = [random.integers(0, 2 if dtype == "?" else 120, 1000).astype(dtype) for _ in range(4)]
     arrays = [on(place % 2, each) for place, each in enumerate(values)]
-    out = on(0, np.zeros_like(values[0]))
-    transfers.add(out, arrays)
+    out = reduce_add([*arrays[1:], arrays[0]], 0)
     expected = values[0] + (values[1] + (values[2] + values[3]))
     assert out.get().tobytes() == expected.tobytes()
 
 
-def test_sums_are_associated_from_the_right(transfers: Transfers) -> None:
+def test_sums_are_associated_from_the_right() -> None:
     values = [np.array([each], "f") for each in (1.0, 2.0**24, -(2.0**24))]
-    out = on(1, np.zeros(1, "f"))
-    transfers.add(out, [on(place % 2, each) for place, each in enumerate(values)])
-    assert out.tolist() == [1]
-    transfers.add(out, [on(0, each) for each in reversed(values)])
-    assert out.tolist() == [0]
+    first, *others = [on(place % 2, each) for place, each in enumerate(values)]
+    assert reduce_add([others[0], first], 0).tolist() == [2.0**24]
+    assert reduce_add([others[0], on(1, values[2]), first], 0).tolist() == [1]
 
 
-def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum(transfers: Transfers) -> None:
-    near, far, out = on(0, np.ones(100)), on(1, np.ones(100)), on(0, np.zeros(100))
-    transfers.add(out, [near, far])  # the first sum compiles a kernel, for longer than a stream stays busy
+def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum() -> None:
+    near, far = on(0, np.ones(100)), on(1, np.ones(100))
+    reduce_add([near, far], 0)  # the first sum compiles a kernel, for longer than a stream stays busy
     here, there = tcuda.Stream(0), tcuda.Stream(1)
     for _ in each_busy(here, there):
         with tcuda.stream(there), tcuda.stream(here):
-            transfers.add(out, [near, far])
+            out = reduce_add([near, far], 0)
         let_pass(tcuda.Stream(0))  # the sum would be complete by now
         assert (here.query(), there.query()) == (False, False)
         here.synchronize()
@@ -210,12 +199,12 @@ def test_a_sum_waits_for_the_inputs_and_the_inputs_wait_for_the_sum(transfers: T
 
 
 def test_work_that_would_invalidate_a_capture_is_refused(transfers: Transfers) -> None:
-    source = on(0, np.ones(100))
+    source, target = on(0, np.ones(100)), on(1, np.zeros(100))
     gc.collect()  # arrays of earlier tests must not be freed between the two figures
     before = allocated()
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph):
-        status = status_of(lambda: transfers.send(source, [1]))
+        status = status_of(lambda: copy(transfers, target, source))
         source += 1
     graph.replay()
     assert status == Status.STREAM_CAPTURE_ISOLATION
@@ -224,76 +213,13 @@ def test_work_that_would_invalidate_a_capture_is_refused(transfers: Transfers) -
     assert allocated() == before
 
 
-def test_rows_of_arrays_are_alike_if_their_shapes_and_dtypes_are_the_same(transfers: Transfers) -> None:
-    def row(device: int, *values: Any) -> list[Any]:
-        return [on(device, each) for each in values]
-
-    values = np.ones((2, 3), "f"), np.ones((), "?")
-    assert transfers.alike([row(0, *values), row(1, *values), row(0, *values)]) == [0, 1, 0]
-    others = [
-        row(1, values[0]),
-        row(1, values[0], np.ones((), "b")),
-        row(1, np.ones((3, 2), "f"), values[1]),
-        [*row(0, values[0]), *row(1, values[1])],
-        row(1, np.ones((3, 2), "f").T, values[1]),
-        [np.ones((2, 3), "f"), np.ones((), "?")],
-        [],
-    ]
-    for other in others:
-        assert transfers.alike([row(0, *values), other]) is None
-    assert transfers.alike([]) == []
-
-
-@pytest.mark.parametrize("dtype", ["?", "h", "e", "F"])
-def test_a_chain_adds_in_the_order_of_the_devices(transfers: Transfers, dtype: str) -> None:
-    values = [np.random.default_rng(seed).integers(0, 100, (5, 20)).astype(dtype) for seed in range(3)]
-    arrays = [on(place % 2, each) for place, each in enumerate(values)]
-    sums = [on(0, np.zeros_like(values[0])), on(1, np.zeros_like(values[0])), arrays[2]]
-    transfers.add_in_chain(sums, arrays, [(0, 32), (32, 33), (33, 100)])
-    middle = values[1] + values[2]
-    for made, expected in zip(sums, (values[0] + middle, middle, values[2]), strict=True):
-        np.testing.assert_array_equal(made.get(), expected, strict=True)
-
-
-def test_arrays_are_joined(transfers: Transfers) -> None:
-    values = [np.arange(size, dtype="f") for size in (3, 0, 5, 2)]
-    arrays = [on(place % 2, each) for place, each in enumerate(values)]
-    out = on(0, np.zeros(10, "f"))
-    assert transfers.join(out, arrays)
-    np.testing.assert_array_equal(out.get(), np.concatenate(values))
-
-
-def test_arrays_that_cannot_be_joined_as_they_are_change_nothing(transfers: Transfers) -> None:
-    out = on(0, np.zeros(10, "f"))
-    for part in (on(1, np.ones(10)), on(1, np.ones(9, "f")), on(1, np.ones(20, "f"))[::2], out[:]):
-        assert not transfers.join(out, [part])
-    assert not transfers.join(on(0, np.zeros(20, "f"))[::2], [on(1, np.ones(10, "f"))])
-    assert not out.get().any()
-
-
-def test_a_joined_array_waits_for_the_streams_of_all_arrays(transfers: Transfers) -> None:
-    out, parts = on(0, np.zeros(20)), [on(0, np.ones(10)), on(1, np.ones(10))]
+def test_a_target_of_several_devices_waits_for_the_streams_of_all(transfers: Transfers) -> None:
+    arrays = [on(0, np.ones(10)), on(1, np.ones(10)), on(0, np.zeros(10)), on(0, np.zeros(10))]
     here, there = tcuda.Stream(0), tcuda.Stream(1)
     for _ in each_busy(here, there):
         with tcuda.stream(here), tcuda.stream(there):
-            assert transfers.join(out, parts)
+            transfers.relay(arrays, [Hop(0, 2, 0, 80), Hop(1, 3, 0, 80)])
         assert (here.query(), there.query()) == (False, False)
         here.synchronize()
         assert there.query()
-
-
-@pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 0)])
-def test_an_array_is_cut_into_views_and_copies(transfers: Transfers, shape: tuple[int, ...]) -> None:
-    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype("f")
-    source = on(0, values)
-    made = transfers.cut(source, [3, 0, 4], [1, 1, 0])
-    assert made is not None
-    assert [array.device.id for array in made] == [1, 1, 0]
-    for array, expected in zip(made, (values[:3], values[3:3], values[3:]), strict=True):
-        np.testing.assert_array_equal(array.get(), expected, strict=True)
-    assert made[2].base is source
-
-
-def test_an_array_with_gaps_or_without_axes_is_not_cut(transfers: Transfers) -> None:
-    assert transfers.cut(on(0, np.ones((4, 4)))[:, 1:], [4], [1]) is None
-    assert transfers.cut(on(0, np.ones(())), [], []) is None
+    assert arrays[3].tolist() == [1] * 10

@@ -105,6 +105,7 @@ def test_a_worker_without_the_plugin_says_so(thread_cluster: Callable[..., Clien
     assert "Register the plugin" in str(error)
 
 
+@pytest.mark.long
 def test_the_death_of_a_worker_ends_the_collectives_of_the_others() -> None:
     with local_cluster(2, workers_per_device=2, dashboard_address=":0") as cluster, Client(cluster) as client:
         for task in (workers.die_on_rank_1, workers.die_before_rank_0_sends, workers.join_and_die_on_rank_1):
@@ -118,6 +119,7 @@ def test_the_death_of_a_worker_ends_the_collectives_of_the_others() -> None:
             assert "has gone" in str(lost)
 
 
+@pytest.mark.long
 def test_a_task_for_a_worker_that_has_gone_fails() -> None:
     with local_cluster(1, dashboard_address=":0") as cluster, Client(cluster) as client:
         workers_then = group(client)

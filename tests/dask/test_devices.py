@@ -82,6 +82,7 @@ def test_the_seed_is_the_digest_that_the_reference_names() -> None:
     assert all(0 <= worker_seed(-1, name) < 1 << 64 for name in range(100))
 
 
+@pytest.mark.long
 def test_a_worker_that_starts_again_has_its_device_and_seed_again(output_of: OutputOf) -> None:
     code = """
 import os

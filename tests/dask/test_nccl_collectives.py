@@ -48,6 +48,7 @@ def test_the_results_are_those_of_numpy(nccl_client: Client, op: str, shape: tup
         np.testing.assert_array_equal(found["reduce_scatter"], np.split(reduced, 2)[rank])
 
 
+@pytest.mark.long
 def test_a_rank_that_dies_while_the_clique_is_made_is_an_error_of_the_others() -> None:
     if tcuda.device_count() < 2:
         pytest.skip("NCCL needs a device for each of two workers")

@@ -1,4 +1,4 @@
-// A libcuda.so.1 with two devices and without calls for graphs, which records the names of all calls.
+// A libcuda.so.1 with two devices or more, and without calls for graphs, which records the names of all calls.
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -61,8 +61,10 @@ extern "C" void stub_fail_launches(int status) { status_of_launches = status; }
 extern "C" const char *stub_launch() { return launch.c_str(); }
 
 CALL(cuInit, (unsigned), )
-CALL(cuDeviceGetCount, (int *count), *count = 2)
-CALL(cuDeviceGet, (int *device, int ordinal), if (ordinal > 1) return 101; *device = 7 + ordinal)
+static int devices = 2;
+extern "C" void stub_devices(int count) { devices = count; }
+CALL(cuDeviceGetCount, (int *count), *count = devices)
+CALL(cuDeviceGet, (int *device, int ordinal), if (ordinal >= devices) return 101; *device = 7 + ordinal)
 CALL(cuDeviceGetAttribute, (int *value, int attribute, int),
      *value = virtual_memory && (attribute == 102 || attribute == 103))
 // With links between the devices, both devices can be used; without links, only the device 1.

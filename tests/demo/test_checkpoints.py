@@ -34,6 +34,7 @@ def small_checkpoint() -> Checkpoint:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_resumed_training_is_the_same_to_the_bit(devices: int, tmp_path: Path) -> None:
     expected = trained(epochs=4, devices=devices)
@@ -233,6 +234,7 @@ def test_file_with_too_much_compressed_data_is_not_read(tmp_path: Path, monkeypa
         Checkpoint.load(path)
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(deadline=None, max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_training_resumes_from_any_file_or_refuses_it_in_one_line(

@@ -136,6 +136,7 @@ def test_mean_gradients_that_are_zero_are_positive() -> None:
 # Training
 
 
+@pytest.mark.long
 def test_training_reaches_97_percent() -> None:
     assert trained(kernel="exact").accuracy >= 0.97
 
@@ -144,6 +145,7 @@ def test_captured_training_is_the_same_to_the_bit() -> None:
     assert_same(trained(kernel="exact", epochs=2, graph=True), trained(kernel="exact", epochs=2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])
 def test_training_goes_on_with_another_number_of_devices(before: int, after: int) -> None:
     if max(before, after) > max(ONE_OR_TWO):

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from support.training import DIGITS, ONE_OR_TWO, assert_same, checkpoint_of, initial_parameters, on_device, trained
+from support.training import (
+    DIGITS,
+    ONE_OR_LONG_TWO,
+    ONE_OR_TWO,
+    assert_same,
+    checkpoint_of,
+    initial_parameters,
+    on_device,
+    trained,
+)
 from tcuda.demo import network
 from tcuda.demo.captured_replica import CapturedReplica
 from tcuda.demo.config import Config
@@ -38,6 +47,7 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[None]]:
     return counted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 @pytest.mark.parametrize("overlap", [True, False])
 def test_graph_changes_no_bit(devices: int, overlap: bool) -> None:
@@ -45,6 +55,7 @@ def test_graph_changes_no_bit(devices: int, overlap: bool) -> None:
     assert_same(captured, launched)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 @pytest.mark.parametrize(("before", "after"), [(True, False), (False, True), (True, True)])
 def test_checkpoint_may_be_made_and_resumed_with_a_graph(devices: int, before: bool, after: bool) -> None:
@@ -91,7 +102,7 @@ def pools_of_graphs() -> set[tuple[int, tuple[int, int]]]:
     return {(device, number) for device, number in pools if number != (0, 0)}
 
 
-@pytest.mark.parametrize("devices", ONE_OR_TWO)
+@pytest.mark.parametrize("devices", ONE_OR_LONG_TWO)
 def test_graphs_of_a_device_share_memory_and_give_it_back(devices: int) -> None:
     gc.collect()
     tcuda.empty_cache()  # graphs of other tests may have released memory that is not given back yet

@@ -41,6 +41,7 @@ def test_large_scores_do_not_overflow() -> None:
     np.testing.assert_array_equal(log_probabilities.max(axis=1), 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_training_with_kernels_reaches_97_percent(devices: int) -> None:
     result = trained(epochs=7, devices=devices, kernel="raw")
@@ -49,6 +50,7 @@ def test_training_with_kernels_reaches_97_percent(devices: int) -> None:
     assert result.epochs[0].loss == pytest.approx(first.loss, rel=1e-2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 @pytest.mark.parametrize("settings", [{"graph": True}, {"graph": True, "overlap": False}, {"overlap": False}])
 def test_graph_and_overlap_change_no_bit_with_kernels(settings: dict[str, bool], devices: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from support.training import DIGITS, ONE_OR_TWO, assert_same, initial_parameters, trained
+from support.training import DIGITS, ONE_OR_LONG_TWO, ONE_OR_TWO, assert_same, initial_parameters, trained
 from tcuda import xp
 from tcuda.demo import digits, network
 from tcuda.demo.config import Config
@@ -46,7 +46,7 @@ def test_one_fifth_of_each_digit_is_held_out() -> None:
 # Learning
 
 
-@pytest.mark.parametrize("devices", ONE_OR_TWO)
+@pytest.mark.parametrize("devices", ONE_OR_LONG_TWO)
 def test_defaults_reach_97_percent(devices: int) -> None:
     result = trained(devices=devices)
     assert result.accuracy >= 0.97
@@ -55,6 +55,7 @@ def test_defaults_reach_97_percent(devices: int) -> None:
     assert result.epochs[-1].accuracy > 0.99 > result.epochs[0].accuracy
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_other_seeds_reach_97_percent(seed: int) -> None:
     assert trained(seed=seed).accuracy >= 0.97
@@ -83,14 +84,14 @@ def test_gradients_equal_the_numerical_derivative_of_the_loss() -> None:
 # Determinism
 
 
-@pytest.mark.parametrize("devices", ONE_OR_TWO)
+@pytest.mark.parametrize("devices", ONE_OR_LONG_TWO)
 def test_overlap_changes_no_bit(devices: int) -> None:
     side_by_side = trained(epochs=3, devices=devices, overlap=True)
     in_a_row = trained(epochs=3, devices=devices, overlap=False)
     assert_same(side_by_side, in_a_row)
 
 
-@pytest.mark.parametrize("devices", ONE_OR_TWO)
+@pytest.mark.parametrize("devices", ONE_OR_LONG_TWO)
 def test_seed_decides_every_bit(devices: int) -> None:
     first, again, other = (trained(epochs=2, devices=devices, seed=seed) for seed in (3, 3, 4))
     assert_same(again, first)

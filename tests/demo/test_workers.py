@@ -115,6 +115,7 @@ def test_workers_keep_their_generators(client: Client) -> None:
 # Losses
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("batch", "epoch"), [(3, 1), (8, 2)])
 def test_a_killed_worker_is_replaced_and_changes_no_bit(client: Client, batch: int, epoch: int) -> None:
     before = pids(client)
@@ -129,6 +130,7 @@ def test_a_killed_worker_is_replaced_and_changes_no_bit(client: Client, batch: i
     assert before[victim] not in after.values()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(WORKERS < 2, reason="needs two devices")
 def test_a_worker_that_cannot_leave_is_started_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "_UNTIL_IDLE", 0.5)
@@ -152,6 +154,7 @@ def test_the_error_of_a_worker_ends_the_training(client: Client) -> None:
     assert_same(on_workers(client, WORKERS, epochs=1), in_one_process(epochs=1))
 
 
+@pytest.mark.long
 def test_the_loss_of_the_scheduler_ends_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
     with cluster_without_devices(1) as workers, cluster.running(workers.scheduler_address) as client:

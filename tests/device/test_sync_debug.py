@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import io
 import operator
-import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
+from support.threads import in_thread
 from tcuda._process import waits
 from tcuda._process.lazy import cuda
 
@@ -516,7 +516,5 @@ def _error_in_thread(call: Callable[[], object]) -> str | None:
         except RuntimeError as error:
             errors.append(str(error))
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
+    in_thread(run)
     return errors[0] if errors else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -35,7 +35,14 @@ def examples() -> list[Example]:
     return found
 
 
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.where)
+def _marked(example: Example) -> Any:
+    marks = [pytest.mark.long] if example.where.startswith("dask.md:") else []
+    if "install_as_cupy" in example.code:
+        marks.append(pytest.mark.emulated)
+    return pytest.param(example, marks=marks, id=example.where)
+
+
+@pytest.mark.parametrize("example", [_marked(example) for example in examples()])
 def test_an_example_runs_and_prints_what_the_page_says(example: Example, run_forked: RunPython) -> None:
     # Where the tests use some GPUs only, the variable would hide emulated devices.
     emulated = "TCUDA_EMULATED_DEVICES" in example.code

@@ -23,7 +23,11 @@ PAGES = [path for path, kinds in KINDS.items() if kinds - {"program"}]
 """The pages with parts that no program prints: test_programs.py runs the programs."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def _marked(page: Path) -> Any:
+    return pytest.param(page, marks=[pytest.mark.long] if page.name == "dask.md" else [], id=page.name)
+
+
+@pytest.mark.parametrize("page", [_marked(page) for page in PAGES])
 def test_the_parts_of_a_page_are_up_to_date(page: Path) -> None:
     if "reference" in KINDS[page]:
         pytest.importorskip("griffe", reason="the entries of the reference are read by griffe, of the extra docs")

@@ -36,6 +36,8 @@ OWN_PROCESS = {
     "tcuda.dask.Devices",
     "tcuda.dask.local_cluster",
     "tcuda.emulation.enable",
+    "tcuda.emulation.enable_without_gpu",
+    "tcuda.emulation.install_as_cupy",
     "tcuda.memory._set_allocator_settings",
     "tcuda.memory.attach_out_of_memory_observer",
     "tcuda.memory.torch_allocator",
@@ -61,11 +63,21 @@ TWO_DEVICES = {
 }
 """The entries whose examples need a second device."""
 
-EMULATED = {"tcuda.emulation.Clock", "tcuda.emulation.clock", "tcuda.emulation.enable", "tcuda.emulation.ndarray"}
+EMULATED = {
+    "tcuda.emulation.Clock",
+    "tcuda.emulation.clock",
+    "tcuda.emulation.enable",
+    "tcuda.emulation.enable_without_gpu",
+    "tcuda.emulation.install_as_cupy",
+    "tcuda.emulation.ndarray",
+}
 """The entries whose examples need emulated devices."""
 
 NEEDS_TORCH = {"tcuda.memory.torch_allocator"}
 """The entries whose examples need PyTorch and a GPU."""
+
+LONG = {"tcuda.dask.Devices", "tcuda.dask.group", "tcuda.dask.local_cluster"}
+"""The entries whose examples take seconds."""
 
 
 class Entry(NamedTuple):
@@ -93,6 +105,8 @@ def _marked(entry: Entry) -> Any:
         marks.append(pytest.mark.emulated)
     if entry.name in NEEDS_TORCH:
         marks.append(pytest.mark.gpu)
+    if entry.name in LONG:
+        marks.append(pytest.mark.long)
     return pytest.param(entry, marks=marks, id=entry.name)
 
 

@@ -22,6 +22,7 @@ COMMANDS = re.findall(r"^(?:[A-Z_]+=\S+ )*\.venv/bin/python -m tcuda\.emulation 
 pytestmark = pytest.mark.emulated
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_tests_of_the_page_pass_with_the_commands_of_the_page(command: str, tmp_path: Path) -> None:
     for name, text in FILES.items():

@@ -115,6 +115,7 @@ def complaint(error):
     return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(functions()))
 def test_calls_with_bad_values_return_a_result_or_raise_a_clear_error(name):
     function = functions()[name]

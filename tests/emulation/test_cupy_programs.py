@@ -52,7 +52,7 @@ raise SystemExit(3)
 """
 
 
-def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, stdin: str | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the command in ``folder``, which has packages with the names of CuPy that fail when they are imported."""
     installed = folder / "installed"
     for name in ("cupy", "cupyx", "cupy_backends"):
@@ -62,6 +62,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
         [sys.executable, "-m", "tcuda.emulation", *arguments],
         cwd=folder,
         env=environment(PYTHONPATH=str(installed), **variables),
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=120,
@@ -69,13 +70,42 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
     )
 
 
+_LONG_COMMANDS = [["-m", "program"], ["-mprogram"], ["--", "program.py"]]
+_COMMANDS = [["program.py"], *(pytest.param(command, marks=pytest.mark.long) for command in _LONG_COMMANDS)]
+
+
 @pytest.mark.parametrize("variables", [{}, {"TCUDA_RUNTIME": "emulated"}], ids=["plain", "asked for"])
-@pytest.mark.parametrize("arguments", [["program.py"], ["-m", "program"], ["-mprogram"], ["--", "program.py"]])
+@pytest.mark.parametrize("arguments", _COMMANDS)
 def test_a_program_that_imports_cupy_runs_on_emulated_devices(arguments, variables, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     done = run(tmp_path, *arguments, "--help", "x", **variables)
     assert (done.stdout, done.stderr) == ("ndarray 15.0 ['--help', 'x'] __main__\n", "")
     assert done.returncode == 3
+
+
+CODE = """
+import cupy, sys
+print(sys.argv, repr(sys.path[0]), __name__, '__file__' in globals())
+sys.exit(cupy.ones(4).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "name"), [(["-c", CODE], None, "-c"), ([f"-c{CODE}"], None, "-c"), (["-"], CODE, "-")]
+)
+def test_code_and_the_standard_input_run_on_emulated_devices(arguments, stdin, name, tmp_path):
+    done = run(tmp_path, *arguments, "--x", stdin=stdin)
+    assert (done.stdout, done.returncode) == (f"['{name}', '--x'] '' __main__ False\n", 1)
+    assert done.stderr == "4.0\n"
+
+
+@pytest.mark.parametrize("runtime", ["", "auto"])
+def test_without_a_gpu_an_empty_choice_and_auto_mean_emulated_devices(runtime, tmp_path):
+    (tmp_path / "program.py").write_text("import cupy, tcuda\nprint(tcuda.xp is cupy, tcuda.device_count())")
+    variables = {"TCUDA_RUNTIME": runtime, "TCUDA_EMULATED_DEVICES": "2"}
+    if runtime == "auto":
+        variables["CUDA_VISIBLE_DEVICES"] = ""  # hides GPUs, and no emulated device
+    assert run(tmp_path, "program.py", **variables).stdout == "True 2\n"
 
 
 def test_a_program_gets_the_devices_of_the_environment(tmp_path):
@@ -95,7 +125,7 @@ def test_pytest_runs_tests_of_a_library_for_cupy(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["cupy.no_such_module", "cupy.creation", "cupyx.nothing", "cupy_backends", "cupy_backends.cuda"]
+    "name", ["cupy.no_such_module", "cupy.creation", "cupyx.nothing", "cupy_backends.cuda.libs.cublas"]
 )
 def test_modules_that_emulated_devices_lack_are_not_taken_from_an_installed_cupy(name, tmp_path):
     (tmp_path / "program.py").write_text(f"import cupy\nimport {name}")
@@ -110,11 +140,13 @@ def test_modules_that_emulated_devices_lack_are_not_taken_from_an_installed_cupy
 @pytest.mark.parametrize(
     ("arguments", "variables", "message"),
     [
-        ([], {}, "give the program to run, or -m and a module"),
+        ([], {}, "give the program to run, or -m and a module, or -c and code"),
         (["-m"], {}, "give the name of a module after -m"),
+        (["-c"], {}, "give code after -c"),
         (["--raise", "program.py"], {}, "unknown option '--raise'"),
         (["missing.py"], {}, "No such file or directory: 'missing.py'"),
         (["program.py"], {"TCUDA_RUNTIME": "cuda"}, "TCUDA_RUNTIME is 'cuda'; this command needs 'emulated'"),
+        (["program.py"], {"TCUDA_RUNTIME": "gpu"}, "TCUDA_RUNTIME is 'gpu'; it can be 'cuda', 'emulated' or 'auto'"),
         (["program.py"], {"TCUDA_EMULATED_DEVICES": "no"}, "TCUDA_EMULATED_DEVICES is 'no'"),
     ],
 )
@@ -122,7 +154,9 @@ def test_bad_usage_ends_the_command_before_the_program(arguments, variables, mes
     (tmp_path / "program.py").write_text("print('runs')")
     done = run(tmp_path, *arguments, **variables)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: python -m tcuda.emulation (PROGRAM | -m MODULE) [ARGUMENT ...]\n")
+    assert done.stderr.startswith(
+        "usage: python -m tcuda.emulation (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]\n"
+    )
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 

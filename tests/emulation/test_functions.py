@@ -535,10 +535,7 @@ random.rand(n)
 random.rand(2, n)
 random.normal(0.0, 1.0, n)
 random.randint(0, 3, (n, 2))
-random.permutation(vector)[:n]
 ndarray(n)
-x[:n]
-x[n:]
 """.strip().splitlines()
 
 

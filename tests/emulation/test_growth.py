@@ -101,6 +101,7 @@ def calls(xp: Any) -> dict[str, Callable[[], object]]:
     return dict(zip(CALLS, functions, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.parametrize("waits", [False, True], ids=["never waits", "waits"])
 @pytest.mark.parametrize("name", CALLS)

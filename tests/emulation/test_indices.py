@@ -142,3 +142,36 @@ def test_an_array_is_a_sequence():
     for function in (len, iter):
         with pytest.raises(TypeError, match="(?i)0-d|unsized"):
             function(xp.asarray(1))
+
+
+def test_arrays_without_axes_are_ends_of_slices():
+    x, one, three = xp.arange(6), xp.asarray(1), xp.asarray(3, "f")
+    assert x[one:three].tolist() == [1, 2]
+    assert x.reshape(2, 3)[:, one:].tolist() == [[1, 2], [4, 5]]
+    x[:one] = 9
+    assert x[0] == 9
+    with pytest.raises(TypeError, match="0-dimensional|only length-1|only 0-dim"):
+        x[: xp.ones(2)]
+
+
+def test_a_range_is_taken_as_indices():
+    x = xp.arange(6) * 10
+    assert xp.take(x, range(1, 3)).tolist() == x.take(range(1, 3)).tolist() == [10, 20]
+
+
+def test_tolerances_may_be_arrays_of_the_device():
+    x = xp.arange(3.0)
+    assert xp.isclose(x, x + 0.05, atol=xp.asarray(0.1), rtol=xp.asarray(0.0)).all()
+    with pytest.raises(TypeError):
+        xp.isclose(x, x, atol=[0.1, 0.1, 0.1])
+
+
+def test_flags_can_be_assigned_to_without_effect():
+    x = xp.arange(3)
+    x.flags.writeable = False
+    x[0] = 5
+    assert x[0] == 5
+
+
+def test_ones_without_a_type_are_floats():
+    assert xp.ones(2, dtype=None).dtype == float

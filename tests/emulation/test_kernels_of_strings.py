@@ -84,6 +84,7 @@ def test_a_sum_is_the_same_in_every_run() -> None:
     assert len({total(numbers).item() for _ in range(3)}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["norm", "max", "sqrt"])
 def test_a_kernel_may_have_the_name_of_a_function(name: str) -> None:
     assert xp.ElementwiseKernel("T x", "T y", "y = x + 1", name)(xp.ones(2)).tolist() == [2, 2]

@@ -108,7 +108,7 @@ def test_enable_refuses_bad_types_and_sizes_with_a_reason(run, arguments, error)
 
 
 @pytest.mark.parametrize("variable", ["TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_DEVICES"])
-@pytest.mark.parametrize("value", ["9" * 400, "many", "", "-1", "1e99"])
+@pytest.mark.parametrize("value", ["9" * 400, "many", "-1", "1e99"])
 def test_impossible_settings_in_the_environment_are_errors_with_a_reason(run, variable, value):
     words = run(
         """
@@ -122,6 +122,64 @@ def test_impossible_settings_in_the_environment_are_errors_with_a_reason(run, va
     )
     assert words[0] == "ValueError"
     assert 5 < len(words) < 60
+
+
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+COUNT = "import tcuda; print(tcuda.device_count(), tcuda.mem_get_info()[1] >> 20)"
+
+
+def test_empty_variables_are_variables_that_are_not_set(run):
+    empty = {"TCUDA_EMULATED_DEVICES": "", "TCUDA_EMULATED_MEMORY": "", "TCUDA_EMULATED_SCHEDULE": ""}
+    more = {"TCUDA_EMULATED_CHECKS": "", "TCUDA_ALLOC_CONF": ""}
+    assert run(COUNT, TCUDA_RUNTIME="emulated", **empty, **more) == ["1", "2048"]
+    assert run("import tcuda; print(tcuda.is_available())", TCUDA_RUNTIME="", **NO_GPU) == ["False"]
+
+
+def test_auto_means_emulated_devices_without_a_gpu(run):
+    variables = {"TCUDA_RUNTIME": "auto", "TCUDA_EMULATED_DEVICES": "3"}
+    assert run(COUNT, **variables, **NO_GPU) == ["3", "2048"]  # the variable hides GPUs, and no emulated device
+    code = "import os, tcuda; print(tcuda.is_available(), tcuda.device_count(), len(tcuda.xp.ones(3)))"
+    assert run(code, **variables, **NO_GPU) == ["True", "3", "3"]
+
+
+ENABLE = """
+    import tcuda.emulation
+    print(tcuda.emulation.enable_without_gpu(devices=2, memory="64MiB"))
+    print(tcuda.is_available() and (tcuda.device_count(), tcuda.mem_get_info()[1] >> 20))
+    print(tcuda.is_available() and tcuda.emulation.enable_without_gpu(devices=5), tcuda.device_count())
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "printed"),
+    [
+        ({}, "True (2, 64) True 2"),
+        ({"TCUDA_RUNTIME": "auto"}, "True (2, 64) True 2"),
+        ({"TCUDA_RUNTIME": "auto", "TCUDA_EMULATED_DEVICES": "4"}, "True (4, 64) True 4"),
+        ({"TCUDA_EMULATED_DEVICES": "4", "TCUDA_EMULATED_MEMORY": "1MiB"}, "True (4, 1) True 4"),
+        ({"TCUDA_RUNTIME": "emulated", "CUDA_VISIBLE_DEVICES": "1"}, "True (1, 64) True 1"),
+        ({"TCUDA_RUNTIME": "cuda"}, "False False False 0"),
+    ],
+)
+def test_one_line_chooses_emulated_devices_without_a_gpu(run, variables, printed):
+    assert " ".join(run(ENABLE, **{**NO_GPU, **variables})) == printed
+
+
+def test_the_line_may_come_after_a_look_for_gpus_and_refuses_bad_values(run):
+    printed = run(
+        """
+        import tcuda
+        print(tcuda.is_available())
+        for bad in ({"devices": 0}, {"devices": "2"}, {"memory": "much"}):
+            try:
+                tcuda.emulation.enable_without_gpu(**bad)
+            except (TypeError, ValueError) as error:
+                print(type(error).__name__)
+        print(tcuda.emulation.enable_without_gpu(devices=2), tcuda.device_count())
+        """,
+        **NO_GPU,
+    )
+    assert printed == ["False", "ValueError", "TypeError", "ValueError", "True", "2"]
 
 
 def test_the_clock_belongs_to_emulated_devices_only(run):

@@ -274,6 +274,7 @@ class TestTheEnd:
         """
         assert output_of(_dedented(code)) == "0 0"
 
+    @pytest.mark.long
     @pytest.mark.parametrize("keep", ["graph", "y", "graph, y", "tcuda"])
     def test_live_graphs_and_arrays_at_the_exit_of_the_interpreter(self, output_of: OutputOf, keep: str) -> None:
         code = f"""

@@ -12,6 +12,7 @@ import tcuda
 from support.captures import MODES, captured
 from support.pools import held_by, pool_of, settle
 from support.sizes import MIB
+from support.threads import in_thread, in_threads
 from tcuda._process.ledger import ledger
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
@@ -156,14 +157,11 @@ class TestMemory:
         assert held_by(handle) == 0
 
     def test_of_other_threads_comes_from_the_common_pool(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
-        made = []
         with tcuda.graph(graph):
             y = xp.zeros(1000)
-            thread = threading.Thread(target=lambda: made.append(xp.empty(32 * MIB, xp.uint8)))
-            thread.start()
-            thread.join()
+            made = in_thread(xp.empty, 32 * MIB, xp.uint8)
         assert pool_of(y) == graph.pool()
-        assert pool_of(made[0]) == (0, 0)
+        assert pool_of(made) == (0, 0)
 
     def test_of_captured_streams_of_other_devices_belongs_to_the_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         if tcuda.device_count() < 2:
@@ -219,11 +217,7 @@ class TestMemory:
             found.append((graph, y))
 
         (x + 1) * 2
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, zip(range(2)))
         assert len({graph.pool() for graph, _ in found}) == 2
         assert all(pool_of(y) == graph.pool() for graph, y in found)
         assert sorted(float(y.get()[0]) for _, y in found) == [0.0, 2.0]

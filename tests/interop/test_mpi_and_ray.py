@@ -62,6 +62,7 @@ def test_two_ranks_of_mpi_add_their_arrays(tmp_path: Path) -> None:
     assert done.stdout == printed
 
 
+@pytest.mark.long
 def test_two_actors_of_ray_add_their_arrays(run_python: RunPython) -> None:
     if importlib.util.find_spec("ray") is None:
         pytest.skip("needs Ray, which is too large for the extra `test`")

@@ -43,6 +43,7 @@ def values(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
     return (np.arange(size) % 7 + 1).astype(dtype).reshape(shape)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DTYPES)
 def test_every_dtype_computes_in_itself(xp: Any, axpby: Callable[..., Any], name: str) -> None:
     x = values((9,), name)

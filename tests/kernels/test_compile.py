@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import tcuda
+from support.threads import in_thread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -263,19 +263,12 @@ __global__ void f(int *x) {
     def test_a_thread_without_a_context_can_launch(self, xp: Any, scale: KernelFunction) -> None:
         x = xp.ones(4, dtype=xp.float32)
         tcuda.synchronize()
-        failures: list[BaseException] = []
 
         def run() -> None:
-            try:
-                scale(1, 4, (x, 2.0, 4))
-                tcuda.synchronize()
-            except BaseException as error:
-                failures.append(error)
+            scale(1, 4, (x, 2.0, 4))
+            tcuda.synchronize()
 
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-        assert failures == []
+        in_thread(run)
         assert numbers(xp, x) == [2] * 4
 
 

@@ -510,6 +510,32 @@ def test_without_the_cache_no_live_block_lies_beside_an_array(index: int, text: 
     assert str(caught.value).splitlines()[4] == text.format(near.data.ptr, meant.data.ptr)
 
 
+PADDED = """
+import sys
+import tcuda
+from tcuda import xp
+
+x, y = xp.zeros(128, dtype=xp.int32), xp.zeros(128, dtype=xp.int32)
+print(y.data.ptr - x.data.ptr, tcuda.memory_allocated(), tcuda.memory_stats()["requested_bytes.all.current"])
+code = 'extern "C" __global__ void store(int* x, int i) { x[i] = 5; }'
+store = xp.RawKernel(code, "store")
+try:
+    store((1,), (1,), (x, 128))
+    tcuda.synchronize()
+except tcuda.AcceleratorError as error:
+    print(error.error_code, "right after the block of 512 bytes" in str(error))
+print(y.get()[0])
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("checks", "printed"), [("memory", "512 1024 1024 5"), ("memory,padding", "1024 2048 1024 700 True 0")]
+)
+def test_the_padding_separates_arrays_that_fill_their_blocks(checks: str, printed: str, output_of: OutputOf) -> None:
+    assert output_of(PADDED, TCUDA_EMULATED_CHECKS=checks).split() == printed.split()
+
+
 @pytest.mark.emulated
 @pytest.mark.eager
 def test_memory_that_was_freed_is_refused(xp: Any) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import shutil
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
 from support.devices import synchronized
+from support.threads import in_threads
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -54,11 +54,7 @@ def test_threads_launch_one_kernel_at_once(xp: Any) -> None:
         for _ in range(50):
             kernel((1,), (32,), (x, xp.int32(0)), shared_mem=128)
 
-    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, zip(arrays))
     tcuda.synchronize()
     assert [x.get().tolist() for x in arrays] == [[50] * 32] * 4
 

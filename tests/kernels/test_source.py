@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcuda.kernels._source import plain_kernels
+from tcuda.kernels._source import untemplated_kernels
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ from tcuda.kernels._source import plain_kernels
     ],
 )
 def test_only_kernels_that_need_no_more_than_their_name_are_found(source: str, expected: list[str]) -> None:
-    assert plain_kernels(source) == expected
+    assert untemplated_kernels(source) == expected

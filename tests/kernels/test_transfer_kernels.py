@@ -93,6 +93,7 @@ def test_arrays_beyond_32_bits_get_tables_of_their_own() -> None:
     assert sum(blocks for _, blocks, _ in tables) == 5 * gib // (16 << 10) + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [2, 3, 5])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_sum_has_the_bits_of_the_additions_from_the_last_to_the_first(dtype: str, count: int) -> None:

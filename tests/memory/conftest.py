@@ -62,6 +62,9 @@ def alloc_settings(runtime: Runtime) -> Callable[[str], contextlib.AbstractConte
 def torch_memory() -> dict[str, Any]:
     """The facts about memory that were recorded with torch."""
     facts: dict[str, Any] = json.loads((DATA / "torch_memory.json").read_text())
+    for keys in ("host_memory_stats_keys", "memory_stats_keys"):
+        split = [row.rpartition(": ") for row in facts[keys]]  # such as "active.all: allocated current"
+        facts[keys] = [f"{start}.{end}" if start else end for start, _, ends in split for end in ends.split()]
     return facts
 
 

@@ -34,6 +34,7 @@ def ends_well(run_python: RunPython) -> Callable[..., None]:
 
 
 class TestExit:
+    @pytest.mark.long
     @pytest.mark.parametrize("settings", BACKENDS)
     def test_with_live_arrays_everywhere(self, ends_well: Callable[..., None], settings: str) -> None:
         program = """
@@ -330,11 +331,13 @@ for event in events:
 print("end", flush=True)
 """
 
+    @pytest.mark.long
     @pytest.mark.parametrize("loop", LOOPS)
     def test_a_thread_may_be_stopped_inside_each_call(self, ends_well: Callable[..., None], loop: str) -> None:
         for _ in range(self.RUNS):
             ends_well(self.program(self.LOOPS[loop]))
 
+    @pytest.mark.long
     @pytest.mark.parametrize("settings", BACKENDS[1:])
     def test_a_thread_may_be_stopped_inside_each_backend(self, ends_well: Callable[..., None], settings: str) -> None:
         for loop in ("arrays", "the cache"):

@@ -15,6 +15,7 @@ import tcuda
 from support.blocks import block_of
 from support.busy_streams import LONG
 from support.sizes import MIB
+from support.threads import in_thread, in_threads
 from support.traces import events, trace_of
 from tcuda.memory import _record_memory_history, _snapshot
 
@@ -414,9 +415,7 @@ class TestStacks:
             allocate()
 
         _record_memory_history()
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        in_thread(work)
         assert own_frames(events()[0]["frames"]) == [
             ("allocate", ALLOCATING_LINE),
             ("work", work.__code__.co_firstlineno + 1),
@@ -527,6 +526,7 @@ class TestEvents:
             tcuda.memory._set_memory_metadata(metadata)
         assert tcuda.memory._get_memory_metadata() == "before"
 
+    @pytest.mark.long
     def test_metadata_without_an_event_is_not_kept(self, output_of: OutputOf) -> None:
         program = """
 import resource
@@ -571,23 +571,14 @@ print(tcuda.memory._snapshot()["device_traces"][0][-1]["user_metadata"][-6:], tc
     def test_threads_may_record_allocate_and_take_snapshots_at_once(self, xp: Any) -> None:
         _record_memory_history(max_entries=50)
         together = threading.Barrier(4)
-        failed: list[BaseException] = []
 
         def work() -> None:
             together.wait()
-            try:
-                for turn in range(30):
-                    allocate()
-                    if turn % 10 == 0:
-                        snapshot = _snapshot()
-                        assert len(snapshot["device_traces"][0]) <= 60
-                        _record_memory_history(max_entries=50 + turn // 3)
-            except BaseException as error:
-                failed.append(error)
+            for turn in range(30):
+                allocate()
+                if turn % 10 == 0:
+                    snapshot = _snapshot()
+                    assert len(snapshot["device_traces"][0]) <= 60
+                    _record_memory_history(max_entries=50 + turn // 3)
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failed
+        in_threads(work, 4 * [()])

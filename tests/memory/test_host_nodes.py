@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,11 @@ import pytest
 
 import tcuda
 from support.sizes import MIB
+from support.threads import in_thread
 from tcuda import _core
 from tcuda.memory import _set_allocator_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tcuda._runtime.protocol import Runtime
 
 CALLS = {"x86_64": (239, 238), "aarch64": (236, 237)}
@@ -47,19 +45,11 @@ def choose(mode: int, mask: int) -> bool:
     return call(change, mode, nodes if mask else None, ctypes.c_ulong(MOST_NODES + 1 if mask else 0)) == 0
 
 
-def in_a_thread(function: Callable[[], Any]) -> list[Any]:
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(function()))
-    thread.start()
-    thread.join()
-    return found
-
-
 @pytest.fixture(autouse=True)
 def _system_allows_policies() -> None:
     if platform.machine() not in CALLS:
         pytest.skip("the numbers of the system's calls are not known")
-    if in_a_thread(lambda: choose(PREFERRED, 1) and policy()) != [(PREFERRED, 1)]:
+    if in_thread(lambda: choose(PREFERRED, 1) and policy()) != (PREFERRED, 1):
         pytest.skip("the system forbids a policy for memory")
 
 
@@ -97,7 +87,7 @@ class TestPolicies:
 
     def test_a_policy_of_the_program_stays(self, runtime: Runtime, registers_pages: bool) -> None:
         host = Host(runtime, 0, registers_pages=registers_pages)
-        [found] = in_a_thread(lambda: choose(BIND, 1) and host.allocate())
+        found = in_thread(lambda: choose(BIND, 1) and host.allocate())
         assert found == [(BIND, 1), (BIND, 1)]
 
     def test_a_node_that_does_not_exist_changes_nothing(self, runtime: Runtime, registers_pages: bool) -> None:

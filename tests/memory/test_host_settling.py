@@ -11,6 +11,7 @@ import pytest
 import tcuda
 from support.busy_streams import keep_busy
 from support.sizes import KIB, MIB
+from support.threads import in_threads
 from tcuda import _core
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_HOST_TO_DEVICE
@@ -159,11 +160,7 @@ class TestSettling:
                     host.ledger.empty_host_cache()
                     host.use_thread(turn % 100 == number)
 
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, zip(range(4)))
         assert host.stat("active_bytes.current") == 0
         host.use_thread(True)
         host.wait_until_settled()
@@ -196,6 +193,7 @@ class TestRest:
         del with_object  # as an exception does between the call and the assignment
         host.wait_until_settled()
 
+    @pytest.mark.long
     def test_captures_are_valid_while_memory_is_freed(self, runtime: Runtime, xp: Any) -> None:
         x, done = xp.zeros(3), threading.Event()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import textwrap
-import threading
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from support.threads import in_thread
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ if array is not None:
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", STEPS)
 def test_every_exception_of_a_signal_handler_is_raised_or_reported(output_of: OutputOf, steps: str) -> None:
     indented = textwrap.indent(STEPS[steps].strip(), "    ")
@@ -226,8 +227,6 @@ class TestErrorsWithoutStatus:
         told: list[str] = []
         monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))
         address = self.used_elsewhere(ledger)
-        thread = threading.Thread(target=ledger.free, args=(address,))
-        thread.start()
-        thread.join()
+        in_thread(ledger.free, address)
         assert told == ["there are no events"]
         assert ledger.allocated(0) == 0

@@ -561,6 +561,7 @@ def refused(allocate):
         output = output_of(f"{preamble}{program}\nprint('end')", PYTHONPATH=str(DATA))
         assert output == "end"
 
+    @pytest.mark.long
     @pytest.mark.parametrize("runtime", RUNTIMES)
     @pytest.mark.parametrize("thrown", THROWN)
     def test_exceptions_in_a_pool_of_the_library(
@@ -586,6 +587,7 @@ assert tcuda.memory_reserved() == 0
 """
         self.run(output_of, compiled_cpp, plugged_path, thrown, program, *self.RUNTIMES[runtime])
 
+    @pytest.mark.long
     @pytest.mark.parametrize("thrown", THROWN)
     def test_exceptions_where_the_library_gives_all_memory(
         self, output_of: OutputOf, compiled_cpp: CompiledCpp, plugged_path: str, thrown: str

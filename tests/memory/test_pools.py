@@ -13,6 +13,7 @@ from support.busy_streams import LONG
 from support.devices import last_device
 from support.pools import held_by, pool_of
 from support.sizes import KIB, MIB
+from support.threads import in_thread, in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +44,7 @@ class TestNumbers:
             for _ in range(25):
                 numbers.extend([tcuda.graph_pool_handle(), tcuda.MemPool().id])
 
-        threads = [threading.Thread(target=take) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(take, 4 * [()])
         assert len(set(numbers)) == 200
 
     def test_the_allocator_of_a_pool_without_a_library_is_none(self, runtime: Runtime) -> None:
@@ -108,12 +105,8 @@ class TestUsing:
         assert used == {number: pools[number].id for number in range(3)}
 
     def test_a_thread_that_is_started_in_the_scope_does_not_use_the_pool(self, xp: Any) -> None:
-        used: list[tuple[int, int]] = []
         with tcuda.use_mem_pool(tcuda.MemPool()):
-            thread = threading.Thread(target=lambda: used.append(pool_of(xp.empty(1000))))
-            thread.start()
-            thread.join()
-        assert used == [COMMON]
+            assert in_thread(lambda: pool_of(xp.empty(1000))) == COMMON
 
     def test_buffers_without_arrays_come_from_the_pool(self, runtime: Runtime) -> None:
         pool = tcuda.MemPool()

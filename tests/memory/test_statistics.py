@@ -12,6 +12,7 @@ import tcuda
 from support.busy_streams import LONG
 from support.devices import last_device
 from support.sizes import KIB, MIB
+from support.threads import in_threads
 from tcuda.memory import _summary
 
 if TYPE_CHECKING:
@@ -238,11 +239,7 @@ class TestCounting:
                 left.append(xp.empty(size, "B"))
 
         with changes() as changed:
-            workers = [threading.Thread(target=churn) for _ in range(threads)]
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
+            in_threads(churn, threads * [()])
         assert changed["allocation.all.allocated"] == threads * (rounds + 1)
         assert changed["allocated_bytes.small_pool.allocated"] == threads * (rounds + 1) * size
         assert changed["allocation.all.freed"] == threads * rounds

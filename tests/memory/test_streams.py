@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import inspect
-import threading
 import types
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
+from support.threads import in_thread
 from tcuda._process import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
@@ -199,9 +199,7 @@ class TestAnArrayThatAnotherStreamUses:
         address = arrays[0].data.ptr
         keep_busy(other, BUSY)
         record_stream(arrays[0], other)
-        thread = threading.Thread(target=arrays.clear)
-        thread.start()
-        thread.join()
+        in_thread(arrays.clear)
         assert not is_next(address)
         assert not other.query()
 

@@ -13,6 +13,7 @@ import pytest
 import tcuda
 from support.busy_streams import LONG
 from support.sizes import KIB, MIB
+from support.threads import in_thread, in_threads
 from tcuda.memory import Usage, track
 
 if TYPE_CHECKING:
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
-
-
-def in_a_thread(function: Any) -> None:
-    thread = threading.Thread(target=function)
-    thread.start()
-    thread.join()
 
 
 def pinned(size: int) -> Any:
@@ -204,7 +199,7 @@ class TestDevices:
 class TestThreads:
     def test_other_threads_count_unless_thread_is_true(self, xp: Any) -> None:
         with track() as everybody, track(thread=True) as mine:
-            in_a_thread(lambda: xp.empty(4 * KIB, "B"))
+            in_thread(lambda: xp.empty(4 * KIB, "B").size)  # the array dies in the thread
             xp.empty(KIB, "B")
         assert everybody.usage == Usage(0, 4 * KIB, 5 * KIB, 5 * KIB, 2)
         assert mine.usage == Usage(0, KIB, KIB, KIB, 1)
@@ -212,7 +207,7 @@ class TestThreads:
     def test_a_free_in_another_thread_does_not_count_if_thread_is_true(self, xp: Any) -> None:
         with track(thread=True) as usage:
             kept = [xp.empty(KIB, "B")]
-            in_a_thread(kept.clear)
+            in_thread(kept.clear)
         assert usage.usage == Usage(KIB, KIB, KIB, 0, 1)
 
     def test_threads_measure_themselves_at_once(self, xp: Any) -> None:
@@ -242,7 +237,7 @@ class TestThreads:
         usage = track()
         usage.__enter__()
         xp.empty(KIB, "B")
-        in_a_thread(lambda: usage.__exit__(None, None, None))
+        in_thread(lambda: usage.__exit__(None, None, None))
         xp.empty(KIB, "B")
         assert usage.allocations == 1
 
@@ -283,7 +278,7 @@ class TestPageLockedMemory:
 
     def test_other_threads_count_unless_thread_is_true(self, runtime: Runtime) -> None:
         with track() as everybody, track(thread=True) as mine:
-            in_a_thread(lambda: pinned(4 * KIB))
+            in_thread(lambda: pinned(4 * KIB).size)  # the array dies in the thread
             pinned(KIB)
         assert (everybody.host_peak, everybody.host_allocated) == (4 * KIB, 5 * KIB)
         assert (mine.host_peak, mine.host_allocated) == (KIB, KIB)
@@ -367,11 +362,7 @@ class TestFunctions:
             together.wait()
             xp.empty(KIB, "B")
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, 4 * [()])
         assert reports == [Usage(0, KIB, KIB, KIB, 1)] * 4
 
     def test_a_call_that_raises_is_measured_too(self, xp: Any) -> None:

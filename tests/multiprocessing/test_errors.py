@@ -62,6 +62,7 @@ with receivers.worker() as worker:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("conf", ["backend:cupy", "expandable_segments:False", "expandable_segments:True"])
 def test_memory_of_the_other_backends_is_shared(output_of: OutputOf, conf: str) -> None:
     code = f"import tcuda.multiprocessing{SHARED}"

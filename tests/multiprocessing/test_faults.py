@@ -235,6 +235,7 @@ def test_a_full_queue_keeps_no_memory(xp: Any) -> None:
     full.join_thread()
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_ten_thousand_arrays_leave_nothing_behind(xp: Any) -> None:
     with receivers.worker() as receiver:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from tcuda._backend.nccl import Ranks
 from tcuda._base.errors import NcclError, NcclNotFoundError
 from tcuda._cupy.nccl import Nccl
 
@@ -67,7 +66,7 @@ class Binding:
         return tuple(range(-64, 64))
 
 
-RANKS = Ranks(("first", "second"), (0, 1), (10, 11), (100, 101), (200, 201))
+RANKS = ("first", "second"), (0, 1), (10, 11), (100, 101), (200, 201)
 
 
 def test_a_collective_is_one_group() -> None:

@@ -237,7 +237,7 @@ def test_without_cupy_there_is_no_device(run_python: RunPython) -> None:
 
 def test_an_unknown_runtime_is_refused(run_python: RunPython) -> None:
     done = run_python("import tcuda; tcuda.init()", TCUDA_RUNTIME="metal")
-    assert "ValueError: TCUDA_RUNTIME is 'metal'; it can be 'cuda' or 'emulated'." in done.stderr
+    assert "ValueError: TCUDA_RUNTIME is 'metal'; it can be 'cuda', 'emulated' or 'auto'." in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_the_watcher_is_told_before_the_wait_and_may_refuse_it(runtime: Runtime)
         with pytest.raises(KeyError, match=r"Stream\.synchronize"):
             stream.synchronize()
         assert not stream.query()
-        waits.plain("streamSynchronize")(stream.cuda_stream)
+        waits.unwatched("streamSynchronize")(stream.cuda_stream)
         assert stream.query()
     finally:
         waits.watch(None)
@@ -93,6 +93,6 @@ def test_one_wait_after_an_announcement_is_not_told_again(told: list[Wait]) -> N
             told.clear()
 
 
-def test_without_a_watcher_the_plain_calls_are_those_in_use(runtime: Runtime) -> None:
+def test_without_a_watcher_the_unwatched_calls_are_those_in_use(runtime: Runtime) -> None:
     assert not waits.watched
-    assert all(waits.plain(name) is getattr(cuda, name) for name in waits.CALLS)
+    assert all(waits.unwatched(name) is getattr(cuda, name) for name in waits.CALLS)

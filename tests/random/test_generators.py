@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.threads import in_threads
 from tcuda import xp
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 
@@ -400,11 +401,7 @@ class TestGenerator:
             start.wait()
             draws.extend(draw(generator, 5) for _ in range(50))
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(work, 4 * [()])
         assert generator.get_offset() == 4 * 200
         alone = tcuda.Generator()
         assert set(draws) == {draw(alone, 5) for _ in range(200)}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from support.folders import DATA
+from support.threads import in_threads
 from tcuda._core import PhiloxState, philox_passes
 from tcuda.emulation.random import philox
 from tcuda.random._philox import derived_seed, most_blocks
@@ -75,11 +76,7 @@ class TestState:
             start.wait()
             mine.extend(state.advance(4)[1] for _ in range(2000))
 
-        threads = [threading.Thread(target=take, args=[mine]) for mine in taken]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(take, zip(taken))
         assert sorted(offset for mine in taken for offset in mine) == list(range(0, 8 * 2000 * 4, 4))
         assert state.read() == (0, 8 * 2000 * 4)
 

@@ -188,6 +188,7 @@ class TestOpenedMemory:
         assert after[0] - before[0] < 20
         assert after[1] == before[1]
 
+    @pytest.mark.long
     @pytest.mark.emulated
     def test_freed_memory_goes_back_to_the_system(self, peer: Peer) -> None:
         peer.value("r.malloc(512)")

@@ -6,13 +6,13 @@ The statuses were measured on an H200. The same table runs on both runtimes, so 
 from __future__ import annotations
 
 import inspect
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from support.statuses import status_of
+from support.threads import in_thread
 from tcuda import AcceleratorError, _backend
 from tcuda._runtime import protocol
 from tcuda._runtime.protocol import (
@@ -101,7 +101,10 @@ def test_emulated_devices_have_the_signatures_of_the_protocols() -> None:
     emulated = EmulatedRuntime(1, 1 << 20)
     for wanted, implementation in ((Runtime, emulated), (_backend.Backend, Backend(emulated))):
         for name, declared in members(wanted).items():
-            implemented = inspect.signature(getattr(implementation, name))
+            function = getattr(implementation, name)
+            if hasattr(function, "__nb_signature__"):
+                continue  # Python does not know the parameters of the core's functions; mypy compares the stub
+            implemented = inspect.signature(function)
             assert ["self", *implemented.parameters] == list(inspect.signature(declared).parameters), name
 
 
@@ -389,9 +392,7 @@ def test_each_thread_has_its_own_current_device_and_stream(runtime: Runtime, bac
         seen.append(runtime.getDevice())
         seen.append(backend.current_stream().ptr)
 
-    thread = threading.Thread(target=other_thread)
-    thread.start()
-    thread.join()
+    in_thread(other_thread)
     assert seen == [last, 0]
     assert runtime.getDevice() == 0
 
@@ -549,22 +550,14 @@ def test_two_captures_do_not_merge(x: Fixtures) -> None:
 @pytest.mark.parametrize(("mode", "status"), [("global", 908), ("thread local", 908), ("relaxed", 0)])
 def test_only_a_relaxed_capture_ends_in_another_thread(x: Fixtures, mode: str, status: int) -> None:
     x.runtime.streamBeginCapture(x.stream, MODES[mode])
-    statuses: list[int] = []
-    thread = threading.Thread(target=lambda: statuses.append(status_of(lambda: x.runtime.streamEndCapture(x.stream))))
-    thread.start()
-    thread.join()
-    assert statuses == [status]
+    assert in_thread(status_of, lambda: x.runtime.streamEndCapture(x.stream)) == status
     assert not x.runtime.streamIsCapturing(x.stream)  # the capture is over in both cases
 
 
 @pytest.mark.parametrize(("mode", "status"), [("global", 900), ("thread local", 0), ("relaxed", 0)])
 def test_a_global_capture_forbids_other_threads_to_allocate(x: Fixtures, mode: str, status: int) -> None:
     x.runtime.streamBeginCapture(x.stream, MODES[mode])
-    statuses: list[int] = []
-    thread = threading.Thread(target=lambda: statuses.append(status_of(lambda: x.runtime.free(x.runtime.malloc(512)))))
-    thread.start()
-    thread.join()
-    assert statuses == [status]
+    assert in_thread(status_of, lambda: x.runtime.free(x.runtime.malloc(512))) == status
     assert status_of(lambda: x.runtime.streamEndCapture(x.stream)) == (901 if status else 0)
 
 

@@ -159,15 +159,18 @@ def failures(run_python: RunPython, ending: str = "", **environment: str) -> dic
     return failed
 
 
+@pytest.mark.long
 def test_right_programs_give_right_numbers(run_python: RunPython) -> None:
     assert failures(run_python, "_right") == {}
 
 
+@pytest.mark.long
 @pytest.mark.emulated
 def test_in_the_order_of_the_program_wrong_programs_give_right_numbers_too(run_python: RunPython) -> None:
     assert failures(run_python, "_wrong", TCUDA_EMULATED_SCHEDULE="eager") == {}
 
 
+@pytest.mark.long
 @pytest.mark.emulated
 @pytest.mark.parametrize("schedule", ["late", "late:7"])
 def test_the_late_schedule_gives_wrong_numbers_for_wrong_programs_only(schedule: str, run_python: RunPython) -> None:

@@ -32,6 +32,7 @@ def test_the_demo_has_no_race(kernel: str, devices: int) -> None:
     assert races_of(kernel=kernel, devices=devices) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("devices", ONE_OR_TWO)
 def test_the_demo_has_no_race_in_graphs_and_on_one_stream(devices: int) -> None:
     assert races_of(graph=True, devices=devices) == []

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
 from support.busy_streams import LONG, keep_busy
+from support.threads import in_thread
 from tcuda._process.devices import Device
 from tcuda._process.lazy import cuda
 from tcuda._runtime.protocol import CAPTURE_RELAXED
@@ -242,9 +242,7 @@ class TestWaiting:
         stream = tcuda.Stream()
         keep_busy(stream)
         event = stream.record_event()
-        thread = threading.Thread(target=event.synchronize)
-        thread.start()
-        thread.join()
+        in_thread(event.synchronize)
         assert event.query()
 
 
@@ -334,9 +332,7 @@ class TestInterprocess:
 
 def test_an_event_may_die_in_another_thread() -> None:
     events = [tcuda.Stream().record_event() for _ in range(50)]
-    thread = threading.Thread(target=events.clear)
-    thread.start()
-    thread.join()
+    in_thread(events.clear)
     tcuda.Event().record()
     tcuda.synchronize()
 

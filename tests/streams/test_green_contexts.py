@@ -7,7 +7,6 @@ import gc
 import itertools
 import pickle
 import sys
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import pytest
 
 import tcuda
 from support.captures import captured
+from support.threads import in_threads
 from tcuda import GreenContext
 from tcuda._process.lazy import cuda
 
@@ -208,11 +208,7 @@ class TestStreams:
         def take() -> None:
             found.extend(context.Stream() for _ in range(8))
 
-        threads = [threading.Thread(target=take) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(take, 4 * [()])
         assert len({stream.cuda_stream for stream in found}) == 32
 
     def test_a_graph_of_a_stream_is_launched_on_any_stream(self, context: GreenContext, xp: Any) -> None:
@@ -503,6 +499,39 @@ def test_the_current_context_is_deprecated(name: str, context: GreenContext) -> 
         warnings.simplefilter("ignore", FutureWarning)
         if name == "set_context":
             call("pop_context")
+
+
+class TestEnd:
+    def test_the_ledger_is_told_of_every_stream_that_ends(
+        self, destroyed: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # The driver crashes if the ledger asks about a destroyed stream.
+        from tcuda._process.ledger import ledger
+        from tcuda.streams import _green_context
+
+        context = GreenContext.create(num_sms=2)
+        known: set[int] = set()
+
+        class Told:
+            def stream_created(self, device: int, stream: int) -> None:
+                known.add(stream)
+                ledger().stream_created(device, stream)
+
+            def stream_about_to_be_destroyed(self, device: int, stream: int) -> None:
+                known.discard(stream)
+                ledger().stream_about_to_be_destroyed(device, stream)
+
+        monkeypatch.setattr(_green_context, "ledger", Told)
+        monkeypatch.setattr(_green_context, "ledger_if_any", Told)
+        steps = 0
+        while raises_at(steps, context.Stream):
+            steps += 1
+        assert steps > 20
+        assert len(known) > len(context._share._streams)  # an exception has lost a stream
+        del context
+        gc.collect()
+        assert len(destroyed) == 1
+        assert known == set()
 
 
 @pytest.mark.emulated

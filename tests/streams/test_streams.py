@@ -13,6 +13,7 @@ import pytest
 
 import tcuda
 from support.foreign_streams import ForeignEvent, ForeignStream, NumberedStream
+from support.threads import in_thread, in_threads
 from tcuda._process.devices import Device
 from tcuda._runtime.protocol import CAPTURE_RELAXED
 from tcuda.streams import _stream
@@ -86,11 +87,7 @@ class TestMaking:
             together.wait()
             handles.extend([tcuda.Stream(priority=-1).cuda_stream for _ in range(8)])
 
-        threads = [threading.Thread(target=take) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(take, 4 * [()])
         assert len(set(handles)) == 32
 
     def test_streams_are_non_blocking(self, runtime: Runtime) -> None:
@@ -321,12 +318,8 @@ class TestWaiting:
 class TestCurrent:
     def test_the_first_current_stream_is_the_default_stream(self) -> None:
         assert tcuda.current_stream() is tcuda.default_stream()
-        seen: list[tcuda.Stream] = []
         with tcuda.stream(tcuda.Stream()):
-            thread = threading.Thread(target=lambda: seen.append(tcuda.current_stream()))
-            thread.start()
-            thread.join()
-        assert seen == [tcuda.default_stream()]
+            assert in_thread(tcuda.current_stream) == tcuda.default_stream()
 
     def test_inside_a_scope_the_current_stream_is_the_same_object(self, backend: Backend) -> None:
         stream = tcuda.Stream()

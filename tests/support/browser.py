@@ -20,6 +20,12 @@ BROWSER = os.environ.get("TCUDA_CHROMIUM") or next(filter(None, map(shutil.which
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs a Chromium, which is not on this machine")
 
 
+def embedded(text: str) -> Any:
+    """Return the data in the text of a page."""
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found)
+
+
 class Document:
     """The document that a browser made of a page."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 TABLE = Path(__file__).parents[1] / "data" / "cupy_kernels.json"
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\((.*?)\)\s*\n", re.DOTALL)
@@ -35,11 +35,16 @@ class Source(NamedTuple):
     options: tuple[str, ...]
 
 
-def parameters(ptx: str) -> dict[str, list[list[int]]]:
-    """Return the offset and the size of each parameter of the kernels of a PTX text."""
+def places_text(places: Iterable[tuple[int, int]]) -> str:
+    """Return the offsets and the sizes of parameters as a text, such as ``"0:48 48:8"``."""
+    return " ".join(f"{offset}:{size}" for offset, size in places)
+
+
+def parameters(ptx: str) -> dict[str, str]:
+    """Return the places of the parameters of each kernel of a PTX text."""
     found = {}
     for kernel in _ENTRY.finditer(ptx):
-        places: list[list[int]] = []
+        places: list[tuple[int, int]] = []
         end = 0
         for declaration in filter(str.strip, kernel[2].split(",")):
             aligned, count = re.search(r"\.align\s+(\d+)", declaration), re.search(r"\[(\d+)\]", declaration)
@@ -49,9 +54,9 @@ def parameters(ptx: str) -> dict[str, list[list[int]]]:
             alignment = int(aligned[1]) if aligned is not None else width
             offset = -(-end // alignment) * alignment
             size = width * int(count[1]) if count is not None else width
-            places.append([offset, size])
+            places.append((offset, size))
             end = offset + size
-        found[kernel[1]] = places
+        found[kernel[1]] = places_text(places)
     return found
 
 

@@ -5,6 +5,9 @@
     python tests/support/cupy_names.py          writes the state of each name, from the names that emulated devices have
     python tests/support/cupy_names.py --read   first reads the names from the installed CuPy; no GPU is needed
 
+The second command also writes ``tcuda/emulation/cupy_identity.json``, which says what each object of CuPy calls itself.
+Both commands write ``tcuda/emulation/absent_names.json``, from which emulated devices tell why a name is missing.
+
 Run the first command after a change of the names. The command ends with the status 1 if a missing name has no reason:
 then add a row with the reason to the table by hand. The command removes patterns that no missing name needs any more.
 """
@@ -19,6 +22,7 @@ import inspect
 import json
 import re
 import sys
+import textwrap
 from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 TABLE = Path(__file__).parents[1] / "data" / "cupy_names.json"
+IDENTITY = Path(__file__).parents[2] / "tcuda" / "emulation" / "cupy_identity.json"
+ABSENT_NAMES = IDENTITY.with_name("absent_names.json")
 
 HERE, BY_NUMPY, ABSENT = "here", "numpy", "absent"
 """The states of a name: tcuda has the name; tcuda has the name, and NumPy or SciPy compute; tcuda lacks the name."""
@@ -88,15 +94,29 @@ _OWN = ("cupy.random.*", "cupy.cuda.*", "cupy.testing.*", "cupy.show_config", "c
 
 
 def read() -> dict[str, Any]:
-    """Return the table."""
+    """Return the table, with the names that the file lists together."""
     table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
+    for line in table.pop("listed"):
+        described, _, names = line.partition(": ")
+        kind, state, owner = described.split(" ")
+        for name in _words(names):
+            table["names"][f"{owner}.{name}".lstrip(".")] = {"kind": kind, "state": state}
+    table["names"] = dict(sorted(table["names"].items()))
     return table
 
 
 def as_text(table: Mapping[str, Any]) -> str:
-    """Return the table as JSON with one line for each name."""
-    head = {key: value for key, value in table.items() if key != "names"}
-    rows = [f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(table["names"].items())]
+    """Return the table as JSON: a line for each name with a signature, and lists of the other names."""
+    listed: dict[str, list[str]] = {}
+    rows = []
+    for name, row in sorted(table["names"].items()):
+        owner, _, last = name.rpartition(".")
+        if "signature" in row:
+            rows.append(f"    {json.dumps(name)}: {json.dumps(row)}")
+        else:
+            listed.setdefault(f"{row['kind']} {row['state']} {owner}: ", []).append(last)
+    lines = [key + part for key in sorted(listed) for part in textwrap.wrap(" ".join(listed[key]), 110 - len(key))]
+    head = {**{key: value for key, value in table.items() if key != "names"}, "listed": lines}
     return json.dumps(head, indent=2)[:-2] + ',\n  "names": {\n' + ",\n".join(rows) + "\n  }\n}\n"
 
 
@@ -223,6 +243,21 @@ def write_states(table: dict[str, Any]) -> None:
     needed = needed_patterns(other_signatures(table["names"]), table["signatures"])
     kept = [{**row, "names": [name for name in row["names"] if name in needed]} for row in table["signatures"]]
     table["signatures"] = [row for row in kept if row["names"]]
+
+
+def absent_names(table: Mapping[str, Any]) -> str:
+    """Return the file from which emulated devices tell why a name is missing."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for name, row in sorted(table["names"].items()):
+        if row["state"] == ABSENT:
+            why = reason(name, table["rows"]) or ""
+            reasons.setdefault(why, {}).setdefault(row["kind"], []).append(name)
+    rows = [
+        {"reason": why, "names": {kind: " ".join(names) for kind, names in kinds.items()}}
+        for why, kinds in reasons.items()
+    ]
+    about = "The names of CuPy that emulated devices lack. tests/support/cupy_names.py makes this file."
+    return json.dumps({"about": about, "rows": rows}, indent=1) + "\n"
 
 
 def other_signatures(names: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -364,6 +399,53 @@ def _kind(found: Any, member: bool) -> str:
     return "attribute" if member else "constant"
 
 
+def identity_of_cupy(names: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the installed CuPy's modules, classes and functions call themselves.
+
+    Args:
+        names: The public names of CuPy.
+    """
+    _stand_in_for_libraries()
+    modules: dict[str, str] = {}
+    homes: dict[str, dict[str, list[str]]] = {}
+    public: dict[int, str] = {}
+    for name, row in names.items():
+        found = find(name, {"cupy": "cupy", "cupyx": "cupyx"})
+        owner, _, last = name.rpartition(".")
+        if isinstance(found, ModuleType):
+            modules[name] = found.__name__ if found.__name__.startswith("cupy") else name
+        elif row["kind"] in ("class", "exception", "function", "ufunc") and owner not in CLASSES:
+            home = getattr(found, "__module__", None) or ""
+            own = getattr(found, "__qualname__", None) or getattr(found, "__name__", None)
+            if row["kind"] == "ufunc" or (home.startswith("cupy") and own):
+                homes.setdefault(owner, {}).setdefault(home, []).append(
+                    last if own in (None, last) else f"{last}={own}"
+                )
+                public.setdefault(id(found), name)
+    private: dict[str, list[str]] = {}
+    for path, module in sorted(sys.modules.items()):
+        if path.partition(".")[0] not in ("cupy", "cupyx") or path in names or not isinstance(module, ModuleType):
+            continue
+        for name, value in vars(module).items():
+            known = public.get(id(value))
+            if known is not None and not (f"{path}.{name}" == known or getattr(value, "__module__", None) == path):
+                private.setdefault(path, []).append(f"{name}={known}")
+    return {
+        "modules": dict(sorted(modules.items())),
+        "homes": {owner: {home: " ".join(members) for home, members in rows.items()} for owner, rows in homes.items()},
+        "private": {path: " ".join(members) for path, members in private.items()},
+    }
+
+
+_ABOUT_IDENTITY = (
+    "What the objects of CuPy call themselves. 'modules': the names of the public modules by their paths. "
+    "'homes': for each public module, the module that the objects of this module name as their own, with the names of "
+    "the objects; 'min=amin' says that the object min is called amin, and the home '' that objects name no module. "
+    "'private': the public objects that private modules have under their names. tests/support/cupy_names.py --read "
+    "writes this file."
+)
+
+
 def main() -> int:
     """Write the table, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -375,8 +457,12 @@ def main() -> int:
 
         table["version"] = cupy.__version__
         table["names"] = of_cupy()
+        head = {"about": _ABOUT_IDENTITY} | {key: table[key] for key in ("package", "version", "source", "licence")}
+        identity = {**head, **identity_of_cupy(table["names"])}
+        IDENTITY.write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
     write_states(table)
     TABLE.write_text(as_text(table), encoding="utf-8")
+    ABSENT_NAMES.write_text(absent_names(table), encoding="utf-8")
     counts = Counter(row["state"] for row in table["names"].values())
     print(", ".join(f"{state}: {count}" for state, count in counts.items()))
     said = complaints(table)

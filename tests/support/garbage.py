@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import gc
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST = 200
+_SECONDS = 10
 
 
 def collect_until(is_gone: Callable[[], bool]) -> None:
-    """Collect garbage until ``is_gone`` returns True, or for some hundred times.
+    """Collect garbage until ``is_gone`` returns True, or for some seconds.
 
-    ``gc.collect()`` does nothing while another thread collects, as threads of Dask do.
+    ``gc.collect()`` returns at once while another thread collects, as threads of Dask do. Such a thread needs time to
+    end its collection.
     """
-    for _ in range(_MOST):
+    end = time.monotonic() + _SECONDS
+    gc.collect()
+    while not is_gone() and time.monotonic() < end:
         gc.collect()
-        if is_gone():
-            return

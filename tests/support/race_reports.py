@@ -81,6 +81,7 @@ def race(**more: Any) -> dict[str, Any]:
         "previous_allocation": None,
         "current": access("multiply", "read", SIDE, 14),
         "previous": access("add", "write", MAIN, 12),
+        "processes": [],
         "neighbours": [
             step(8, "work", MAIN, "fill"),
             step(9, "record", MAIN, event=0x70),
@@ -97,7 +98,16 @@ def race(**more: Any) -> dict[str, Any]:
 def report(*races: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a report of ``races``."""
     exact, possible = [[one for one in races if bool(one["doubt"]) is doubtful] for doubtful in (False, True)]
-    return {"version": 1, "races": exact, "possible": possible, "operations": 20, "suppressed": 0, "syncs": [], **more}
+    return {
+        "version": 1,
+        "races": exact,
+        "possible": possible,
+        "operations": 20,
+        "suppressed": 0,
+        "syncs": [],
+        "children": {"reports": 0, "unfinished": 0},
+        **more,
+    }
 
 
 def several() -> dict[str, Any]:

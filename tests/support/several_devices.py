@@ -16,7 +16,7 @@ from support.devices import allocated
 from support.examples import examples
 from support.placed_arrays import on, places
 from tcuda import comm
-from tcuda.comm import _broadcast, _reduce, _routes
+from tcuda.comm import _reduce, _routes
 from tcuda.comm._routes import Way
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _layouts = st.sampled_from(LAYOUTS)
 def routes_of_kind(way: Way) -> Iterator[None]:
     """Let all copies to several devices, and all sums, take routes of one kind."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_broadcast, "SMALL", 1)
         patched.setattr(_routes, "best_way", lambda devices, nbytes: way)
         patched.setattr(_reduce, "best_sum", lambda devices, nbytes: way)
         _routes.route.cache_clear()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import tcuda
 from tcuda import xp
 from tcuda.demo import digits, network
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 DIGITS = digits.load()
 ONE_OR_TWO = range(1, min(2, tcuda.device_count()) + 1)
+ONE_OR_LONG_TWO = [pytest.param(devices, marks=[pytest.mark.long] * (devices == 2)) for devices in ONE_OR_TWO]
+"""The same, for tests that take long with two devices."""
 
 
 def trained(**settings: Any) -> Result:

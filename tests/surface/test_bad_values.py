@@ -179,6 +179,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "src": lambda: np.zeros(3),
     "mem_ptr": lambda: 0,
     "seed": lambda: 5,
+    "generator": lambda: tcuda.default_generators[0],
     "new_state": lambda: tcuda.get_rng_state(),
     "new_states": list,
     "state": lambda: tcuda.Generator(),
@@ -390,6 +391,7 @@ def test_bad_values_are_refused_and_change_nothing(target: str, tmp_path: Path) 
         assert list(complaints(target)) == []
 
 
+@pytest.mark.long
 def test_a_process_survives_all_bad_values(output_of: OutputOf) -> None:
     code = (
         "import json, pathlib, test_bad_values as tests\n"

@@ -189,6 +189,7 @@ import time
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("work", "times"),
     [

@@ -111,6 +111,7 @@ print("done")
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("use", "work"),
     [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
+from support.threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,24 +17,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
 
 LAST = tcuda.device_count() - 1
-
-
-def in_thread(function: Callable[[], Any]) -> Any:
-    """Call ``function`` in a new thread, and return its result or raise its exception."""
-    outcome: list[Any] = []
-
-    def run() -> None:
-        try:
-            outcome.append(function())
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
 
 
 def within(make: Callable[[], Any]) -> Iterator[None]:

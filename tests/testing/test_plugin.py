@@ -35,6 +35,12 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[
     return run
 
 
+def configuration(**options: str | None) -> SimpleNamespace:
+    """Return what the plugin reads of the configuration of pytest."""
+    given = {name: options.get(name) for name in ("tcuda_runtime", "tcuda_devices", "tcuda_memory", "tcuda_cupy")}
+    return SimpleNamespace(known_args_namespace=SimpleNamespace(**given), getini=lambda _: "", stash=pytest.Stash())
+
+
 EMULATED = ("--tcuda-runtime", "emulated")
 
 
@@ -107,8 +113,7 @@ def test_options_that_cannot_be_say_what_is_allowed_and_change_nothing(
 ) -> None:
     monkeypatch.delenv("TCUDA_RUNTIME", raising=False)
     before = dict(os.environ)
-    options = SimpleNamespace(tcuda_runtime=runtime, tcuda_devices=devices, tcuda_memory=memory)
-    config = SimpleNamespace(known_args_namespace=options)
+    config = configuration(tcuda_runtime=runtime, tcuda_devices=devices, tcuda_memory=memory)
     with pytest.raises(pytest.UsageError, match=re.escape(message)):
         plugin.pytest_load_initial_conftests(config)  # type: ignore[arg-type]
     assert dict(os.environ) == before
@@ -119,10 +124,66 @@ def test_auto_chooses_gpus_if_there_are_any(gpus: int, chosen: str, monkeypatch:
     for name, value in [("RUNTIME", "cuda"), ("EMULATED_DEVICES", "1"), ("EMULATED_MEMORY", "2GiB")]:
         monkeypatch.setenv(f"TCUDA_{name}", value)  # so that the values of before come back
     monkeypatch.setattr(plugin._runtime, "gpus", lambda: gpus)
-    options = SimpleNamespace(tcuda_runtime="auto", tcuda_devices="2", tcuda_memory="64MiB")
-    plugin.pytest_load_initial_conftests(SimpleNamespace(known_args_namespace=options))  # type: ignore[arg-type]
+    config = configuration(tcuda_runtime="auto", tcuda_devices="2", tcuda_memory="64MiB")
+    plugin.pytest_load_initial_conftests(config)  # type: ignore[arg-type]
     assert os.environ["TCUDA_RUNTIME"] == chosen
     assert (os.environ["TCUDA_EMULATED_DEVICES"], os.environ["TCUDA_EMULATED_MEMORY"]) == ("2", "64MiB")
+
+
+IMPORTS_CUPY = "def test_it():\n    import cupy\n    assert cupy is tcuda.xp and cupy.ones(3).sum() == 3\n"
+
+
+@pytest.mark.parametrize("way", ["option", "configuration", "auto"])
+def test_import_cupy_imports_emulated_devices_on_demand(
+    way: str, run: Callable[..., pytest.RunResult], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    options = []
+    if way == "option":
+        options = ["--tcuda-cupy=emulated", "--tcuda-runtime=emulated"]
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    else:
+        pytester.makeini("[pytest]\ntcuda_cupy = emulated\n")
+        options = ["--tcuda-runtime=auto"] if way == "auto" else []
+    if way == "configuration":
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    pytester.makeconftest("import cupy\n")
+    run(IMPORTS_CUPY, *options).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "message"),
+    [
+        ("numpy", (), "tcuda_cupy is 'numpy'; it can be 'emulated' or 'installed'."),
+        ("", ("--tcuda-cupy=emulated", "--tcuda-runtime=cuda"), "--tcuda-cupy emulated needs emulated devices"),
+    ],
+)
+def test_wrong_choices_of_cupy_are_errors_of_usage(
+    value: str, options: tuple[str, ...], message: str, run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    pytester.makeini(f"[pytest]\ntcuda_cupy = {value}\n")
+    result = run("def test_a(): pass\n", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{message}*"])
+
+
+def test_an_option_goes_before_the_configuration(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    pytester.makeini("[pytest]\ntcuda_cupy = emulated\n")
+    code = "def test_it():\n    import sys\n    assert 'tcuda.emulation._import_hook' not in sys.modules\n"
+    for option in ("--tcuda-cupy=installed", "--tcuda-runtime=cuda"):
+        run(code, option).assert_outcomes(passed=1)
+
+
+def test_an_environment_that_asks_for_gpus_contradicts_the_configuration(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini("[pytest]\ntcuda_cupy = emulated\n")
+    monkeypatch.setenv("TCUDA_RUNTIME", "cuda")
+    result = run("def test_a(): pass\n")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*tcuda_cupy is 'emulated', but: *TCUDA_RUNTIME is 'cuda'*"])
 
 
 # The marks

@@ -1,4 +1,4 @@
-#include "bindings/callables_module.hpp"
+#include <nanobind/nanobind.h>
 
 #include "bindings/kernels/elementwise_call.hpp"
 #include "bindings/kernels/elementwise_state.hpp"
@@ -23,6 +23,8 @@ nb::object checked(PyObject *made) {
 
 } // namespace
 
+// Adds the functions that make callables without a Python frame to the module: block_allocator, translated and
+// cleanup_on_error.
 void bind_callables(nb::module_ &module) {
     module.def(
         "block_allocator",
@@ -32,9 +34,9 @@ void bind_callables(nb::module_ &module) {
         nb::arg("allocate"), nb::arg("memory"), nb::arg("size"));
     nb::class_<ElementwiseState>(module, "ElementwiseState")
         .def(nb::init<nb::tuple, nb::tuple, std::size_t>(), nb::arg("names"), nb::arg("defaults"), nb::arg("outputs"))
-        .def("learn", &ElementwiseState::learn, nb::arg("arrays"), nb::arg("current_stream"),
-             nb::arg("dtypes"), nb::arg("kinds"), nb::arg("result"), nb::arg("contiguous"), nb::arg("strided"),
-             nb::arg("device"), nb::arg("owner"), nb::lock_self());
+        .def("learn", &ElementwiseState::learn, nb::arg("arrays"), nb::arg("current_stream"), nb::arg("dtypes"),
+             nb::arg("kinds"), nb::arg("result"), nb::arg("contiguous"), nb::arg("strided"), nb::arg("device"),
+             nb::arg("owner"), nb::lock_self());
     module.def(
         "elementwise_call",
         [type = checked(make_elementwise_call_type())](nb::object fallback, const ElementwiseState &state) {

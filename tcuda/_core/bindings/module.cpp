@@ -2,34 +2,40 @@
 // tcuda/_core/__init__.pyi has the types.
 #include <nanobind/nanobind.h>
 
-#include "bindings/callables_module.hpp"
-#include "bindings/driver/driver_module.hpp"
-#include "bindings/driver/event_finalizer.hpp"
 #include "bindings/emulated/emulated_arrays.hpp"
-#include "bindings/emulated/emulated_creation.hpp"
-#include "bindings/emulated/emulated_kernels_module.hpp"
-#include "bindings/emulated/emulated_operation.hpp"
+#include "bindings/emulated/emulated_thread.hpp"
 #include "bindings/emulated/emulated_times.hpp"
 #include "bindings/emulated/emulated_work.hpp"
 #include "bindings/emulated/quiet_calls.hpp"
-#include "bindings/graphs/graphs_module.hpp"
-#include "bindings/kernels/kernels_module.hpp"
-#include "bindings/memory/ledger_arguments_module.hpp"
-#include "bindings/memory/ledger_module.hpp"
 #include "bindings/memory/owned_memory.hpp"
 #include "bindings/memory/page_locked_arrays.hpp"
 #include "bindings/memory/page_locked_memory.hpp"
-#include "bindings/races/host_pages_module.hpp"
-#include "bindings/races/kernel_table_module.hpp"
-#include "bindings/races/kernel_uses_module.hpp"
-#include "bindings/races/library_calls_module.hpp"
-#include "bindings/races/notes_module.hpp"
-#include "bindings/races/races_module.hpp"
-#include "bindings/races/watch_module.hpp"
-#include "bindings/random/random_module.hpp"
-#include "bindings/scopes/scopes_module.hpp"
-#include "bindings/threads/stacks_module.hpp"
-#include "bindings/transfers/transfers_module.hpp"
+
+namespace tcuda {
+
+// Each function is in the source file of its name.
+void bind_callables(nanobind::module_ &);
+void bind_driver(nanobind::module_ &);
+void bind_emulated_kernels(nanobind::module_ &);
+void bind_graphs(nanobind::module_ &);
+void bind_kernels(nanobind::module_ &);
+void bind_ledger_arguments(nanobind::module_ &);
+void bind_ledger(nanobind::module_ &);
+void bind_host_accesses(nanobind::module_ &);
+void bind_kernel_table(nanobind::module_ &);
+void bind_kernel_uses(nanobind::module_ &);
+void bind_library_calls(nanobind::module_ &);
+void bind_notes(nanobind::module_ &);
+void bind_races(nanobind::module_ &);
+void bind_watch(nanobind::module_ &);
+void bind_random(nanobind::module_ &);
+void bind_scopes(nanobind::module_ &);
+void bind_stacks(nanobind::module_ &);
+void bind_transfers(nanobind::module_ &);
+void bind_emulated_operation(nanobind::module_ &);
+bool add_event_finalizer(PyObject *);
+
+} // namespace tcuda
 
 NB_MODULE(_core, module) {
     // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
@@ -39,7 +45,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_driver(module);
     tcuda::bind_graphs(module);
     tcuda::bind_emulated_kernels(module);
-    tcuda::bind_host_pages(module);
+    tcuda::bind_host_accesses(module);
     tcuda::bind_random(module);
     tcuda::bind_kernels(module);
     tcuda::bind_transfers(module);
@@ -49,11 +55,11 @@ NB_MODULE(_core, module) {
     tcuda::bind_page_locked_memory(module);
     tcuda::bind_page_locked_arrays(module);
     tcuda::bind_emulated_arrays(module);
+    tcuda::bind_emulated_thread(module);
     tcuda::bind_emulated_times(module);
     tcuda::bind_emulated_work(module);
     tcuda::bind_quiet_calls(module);
     tcuda::bind_emulated_operation(module);
-    tcuda::bind_emulated_creation(module);
     tcuda::bind_stacks(module);
     tcuda::bind_races(module);
     tcuda::bind_watch(module);

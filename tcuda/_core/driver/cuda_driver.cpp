@@ -13,8 +13,7 @@ namespace tcuda {
 
 CudaDriver::CudaDriver()
     : memory_(libcuda::calls<libcuda::MemoryCalls>()), host_memory_(libcuda::calls<libcuda::HostMemoryCalls>()),
-      streams_(libcuda::calls<libcuda::StreamCalls>()),
-      captures_(libcuda::calls<libcuda::CaptureCalls>()) {
+      streams_(libcuda::calls<libcuda::StreamCalls>()), captures_(libcuda::calls<libcuda::CaptureCalls>()) {
     devices_.when_found([this](const CudaDevice &device) { imported_.allow(memory_, device); });
 }
 
@@ -143,9 +142,8 @@ int CudaDriver::export_physical(int device, Physical physical, int *descriptor) 
 int CudaDriver::import_physical(int device, int descriptor, Physical *physical) {
     const CurrentDevice current(devices_, captures_, device);
     const auto handle = static_cast<std::uintptr_t>(descriptor); // the driver takes the descriptor as a pointer
-    return current.status != success
-               ? current.status
-               : memory_.import_handle(physical, handle, libcuda::handle_type_file_descriptor);
+    return current.status != success ? current.status
+                                     : memory_.import_handle(physical, handle, libcuda::handle_type_file_descriptor);
 }
 
 int CudaDriver::map_imported(int device, Address address, std::size_t size, Physical physical) {
@@ -201,8 +199,7 @@ int CudaDriver::host_free(Address address, std::size_t) {
 
 int CudaDriver::host_register(Address address, std::size_t size) {
     const CurrentDevice current(devices_, captures_, active_device());
-    return current.status != success ? current.status
-                                     : host_memory_.lock(address, size, libcuda::host_memory_portable);
+    return current.status != success ? current.status : host_memory_.lock(address, size, libcuda::host_memory_portable);
 }
 
 int CudaDriver::host_unregister(Address address) {

@@ -50,8 +50,8 @@ public:
     virtual int unmap(int device, Address address, std::size_t size) = 0;
 
     // Memory in several processes. allocation_of() finds the whole allocation that contains an address. An exported
-    // descriptor is the caller's, and keeps the physical memory alive until every process has closed it. An import keeps
-    // the memory alive too, and is destroyed like created memory.
+    // descriptor is the caller's, and keeps the physical memory alive until every process has closed it. An import
+    // keeps the memory alive too, and is destroyed like created memory.
     virtual int allocation_of(int device, Address address, Address *begin, std::size_t *size) = 0;
     virtual int export_physical(int device, Physical physical, int *descriptor) = 0;
     virtual int import_physical(int device, int descriptor, Physical *physical) = 0;
@@ -61,8 +61,8 @@ public:
     // Takes the device into use, so that the device can access all imported memory.
     virtual int use(int device) = 0;
 
-    // Page-locked memory of the host, which all devices can use. host_allocate() takes whole pages. These entries may call
-    // Python, so they are never called under a lock.
+    // Page-locked memory of the host, which all devices can use. host_allocate() takes whole pages. These entries may
+    // call Python, so they are never called under a lock.
     virtual int host_allocate(std::size_t size, Address *address) = 0;
     virtual int host_free(Address address, std::size_t size) = 0;
     virtual int host_register(Address address, std::size_t size) = 0;
@@ -76,10 +76,10 @@ public:
 
     // Streams and events
     virtual int record(int device, Stream stream, Event *event) = 0; // creates the event
-    // Records an event behind all work that the device was given so far; creates the event if it is 0. The event stays 0
-    // if the device has nothing to do. A stream that captures forbids the call.
+    // Records an event behind all work that the device was given so far; creates the event if it is 0. The event stays
+    // 0 if the device has nothing to do. A stream that captures forbids the call.
     virtual int record_device(int device, Event *event) = 0;
-    virtual int query(int device, Event event) = 0;                  // success or not_ready
+    virtual int query(int device, Event event) = 0; // success or not_ready
     virtual int synchronize(int device, Event event) = 0;
     virtual int destroy_event(int device, Event event) = 0;
     virtual int query_stream(int device, Stream stream) = 0; // success, not_ready, or a failure if the stream is gone

@@ -18,7 +18,7 @@ public:
     GreenContexts();
 
     // Makes a context with at least `multiprocessors` multiprocessors, which becomes the true number; 0 means all.
-    //   scope: the sharing scope of the work queues; negative for none, because drivers before 13.1 know no work queues.
+    //   scope: the sharing scope of the work queues; negative for none, as drivers before 13.1 know no work queues.
     //   limit: the streams of the work queues that may work at the same time; 0 for the driver's own limit.
     int create(int device, unsigned *multiprocessors, int scope, unsigned limit, libcuda::GreenContext *made) const;
 

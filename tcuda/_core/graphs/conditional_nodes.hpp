@@ -18,8 +18,8 @@ public:
     // Throws std::runtime_error where there is no driver, or one older than that of CUDA 12.4.
     ConditionalNodes();
 
-    // Captures, on `stream`, a kernel that reads the flag, and a conditional node. The work that `stream` captures later
-    // comes after the node. The kind is a CUgraphConditionalNodeType. `body` becomes the graph of the body, which
+    // Captures, on `stream`, a kernel that reads the flag, and a conditional node. The work that `stream` captures
+    // later comes after the node. The kind is a CUgraphConditionalNodeType. `body` becomes the graph of the body, which
     // belongs to the node. The flag has `size` bytes: 1 or 4.
     int add(libcuda::Stream stream, int kind, libcuda::DevicePointer flag, std::size_t size,
             libcuda::ConditionalHandle *handle, libcuda::Graph *body);

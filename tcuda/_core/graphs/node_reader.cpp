@@ -76,8 +76,8 @@ int NodeReader::read_node(libcuda::GraphNode node, NodeFacts *facts) const {
 
 std::string NodeReader::name_of(const libcuda::KernelNode &kernel) const {
     const char *name = nullptr;
-    const int status = kernel.function != 0 ? nodes_.function_name(&name, kernel.function)
-                                            : nodes_.kernel_name(&name, kernel.kernel);
+    const int status =
+        kernel.function != 0 ? nodes_.function_name(&name, kernel.function) : nodes_.kernel_name(&name, kernel.kernel);
     return status == success && name != nullptr ? name : "";
 }
 

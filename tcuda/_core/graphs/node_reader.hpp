@@ -14,8 +14,8 @@ namespace tcuda {
 struct NodeFacts {
     int type;                  // CUgraphNodeType
     std::uint64_t number;      // by which profilers name the node; 0 if the driver has no numbers
-    std::string kernel;        // the name of the kernel; empty for other nodes, and if the driver does not know the name
-    libcuda::Event event;      // that the node records or waits for; 0 for other nodes
+    std::string kernel; // the name of the kernel; empty for other nodes, and if the driver does not know the name
+    libcuda::Event event; // that the node records or waits for; 0 for other nodes
     std::vector<std::size_t> before; // the places of the nodes that the node waits for, in the order of the driver
 };
 

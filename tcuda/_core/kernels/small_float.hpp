@@ -23,8 +23,7 @@ inline std::uint16_t small_float(double number, int mantissa, int least, int mos
     exponent = exponent - 1 < least || size == 0 ? least : exponent - 1;
     // The number of steps from 2 ** exponent, or from 0 below the normal numbers. std::nearbyint() rounds to even.
     const double steps = std::nearbyint(std::ldexp(size, mantissa - exponent));
-    const auto bits = static_cast<std::uint32_t>(steps) +
-                      (static_cast<std::uint32_t>(exponent - least) << mantissa);
+    const auto bits = static_cast<std::uint32_t>(steps) + (static_cast<std::uint32_t>(exponent - least) << mantissa);
     const std::uint32_t largest = (static_cast<std::uint32_t>(most - least + 2) << mantissa) - 1;
     return static_cast<std::uint16_t>(sign | (bits > largest ? infinite : bits));
 }

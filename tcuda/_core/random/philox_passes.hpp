@@ -14,7 +14,7 @@
 
 namespace tcuda {
 
-constexpr std::uint64_t philox_block = 256;   // threads of a block
+constexpr std::uint64_t philox_block = 256; // threads of a block
 constexpr std::uint64_t philox_increment = 4; // how far a draw moves the offset, for every number of lanes
 
 // One kernel over a part of an array. No kernel is launched for an empty part, but the offset moves.

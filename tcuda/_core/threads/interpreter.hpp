@@ -14,7 +14,8 @@ public:
     using Leave = void *();
     using Enter = void(void *);
 
-    // How a thread of the core begins and ends that calls Python again and again. The result of Begin is what End needs.
+    // How a thread of the core begins and ends that calls Python again and again. The result of Begin is what End
+    // needs.
     using Begin = void *();
     using End = void(void *);
 

@@ -7,9 +7,9 @@
 
 namespace tcuda {
 
-// In place of a static variable of a function with an initializer: the compiler guards such a variable with a lock, and a
-// fork while a thread makes the object leaves the child waiting for ever. Here, each thread that finds no object makes one,
-// and the first one counts. So `make` may be called more than once, and must have no effect but its result.
+// In place of a static variable of a function with an initializer: the compiler guards such a variable with a lock, and
+// a fork while a thread makes the object leaves the child waiting for ever. Here, each thread that finds no object
+// makes one, and the first one counts. So `make` may be called more than once, and must have no effect but its result.
 //
 // The object is never destroyed: a thread may use it while the process ends.
 template <typename Object> class Published {

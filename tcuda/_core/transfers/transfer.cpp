@@ -15,8 +15,6 @@ Transfer::Transfer(TransferDevices &devices, WaitGuard *guard, bool side_streams
 }
 
 Transfer::~Transfer() {
-    for (const Record &record : records_)
-        devices_.give_event(record.place.device, record.event);
     if (current_ != before_)
         devices_.contexts().set_current(before_);
 }
@@ -69,24 +67,12 @@ bool Transfer::finish(const Place &lane, const std::vector<Place> &others) {
     return true;
 }
 
-bool Transfer::close() {
-    for (const Lane &lane : lanes_)
-        if (!wait(lane.place, lane.side))
-            return false;
-    if (status_ == success)
-        lanes_.clear();
-    return status_ == success && !is_refused_;
-}
-
 bool Transfer::wait(const Place *waiting, std::size_t count, const Place &awaited) {
     const Place *const end = waiting + count;
     const auto is_other = [&](const Place &place) { return !(place == awaited); };
     if (std::none_of(waiting, end, is_other))
         return status_ == success && !is_refused_;
-    const auto known =
-        std::find_if(records_.begin(), records_.end(), [&](const Record &record) { return record.place == awaited; });
-    const bool is_recorded = known != records_.end();
-    if (is_recorded ? status_ != success || is_refused_ : !enter(awaited.device))
+    if (!enter(awaited.device))
         return false;
     if (guard_ != nullptr)
         for (const Place *place = waiting; place != end; ++place)
@@ -95,51 +81,18 @@ bool Transfer::wait(const Place *waiting, std::size_t count, const Place &awaite
                 return false;
             }
     libcuda::Event event = 0;
-    bool is_done = true;
-    if (is_recorded)
-        event = known->event;
-    else if (!take_record(awaited, &event))
+    if (!done(devices_.take_event(awaited.device, &event), "cuEventCreate"))
         return false;
+    bool is_done = done(streams_.event_record(event, awaited.stream), "cuEventRecord");
     for (const Place *place = waiting; is_done && place != end; ++place)
         if (is_other(*place))
             is_done = enter(place->device) && done(calls_.wait_event(place->stream, event, 0), "cuStreamWaitEvent");
-    if (!is_recorded)
-        devices_.give_event(awaited.device, event);
+    devices_.give_event(awaited.device, event);
     return is_done;
 }
 
-bool Transfer::record(const Place &place) {
-    for (const Record &known : records_)
-        if (known.place == place)
-            return status_ == success && !is_refused_;
-    libcuda::Event event = 0;
-    if (!enter(place.device) || !take_record(place, &event))
-        return false;
-    records_.push_back({place, event});
-    return true;
-}
-
-bool Transfer::take_record(const Place &place, libcuda::Event *event) {
-    if (!done(devices_.take_event(place.device, event), "cuEventCreate"))
-        return false;
-    if (done(streams_.event_record(*event, place.stream), "cuEventRecord"))
-        return true;
-    devices_.give_event(place.device, *event);
-    return false;
-}
-
-bool Transfer::enter_for_work(const Place &lane) {
-    const auto known =
-        std::find_if(records_.begin(), records_.end(), [&](const Record &record) { return record.place == lane; });
-    if (known != records_.end()) {
-        devices_.give_event(lane.device, known->event);
-        records_.erase(known);
-    }
-    return enter(lane.device);
-}
-
 bool Transfer::copy(const Place &lane, const End &target, const End &source, std::size_t bytes) {
-    if (!enter_for_work(lane))
+    if (!enter(lane.device))
         return false;
     if (bytes == 0)
         return true;
@@ -151,20 +104,19 @@ bool Transfer::copy(const Place &lane, const End &target, const End &source, std
     libcuda::Context here = 0, there = 0;
     return done(devices_.context(from, &here), "cuDevicePrimaryCtxRetain") &&
            done(devices_.context(to, &there), "cuDevicePrimaryCtxRetain") &&
-           done(calls_.copy_peer(target.address, there, source.address, here, bytes, lane.stream),
-                "cuMemcpyPeerAsync");
+           done(calls_.copy_peer(target.address, there, source.address, here, bytes, lane.stream), "cuMemcpyPeerAsync");
 }
 
 bool Transfer::upload(const End &target, const void *source, std::size_t bytes, libcuda::Event mark) {
     const libcuda::Stream stream = target.place.stream;
-    return enter_for_work(target.place) &&
+    return enter(target.place.device) &&
            done(calls_.upload(target.address, source, bytes, stream), "cuMemcpyHtoDAsync") &&
            done(streams_.event_record(mark, stream), "cuEventRecord");
 }
 
 bool Transfer::copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,
                          std::size_t source_pitch, std::size_t width, std::size_t rows) {
-    if (!enter_for_work(lane))
+    if (!enter(lane.device))
         return false;
     if (width == 0 || rows == 0)
         return true;
@@ -196,62 +148,68 @@ bool Transfer::pack(const Place &lane, const PackKernel &kernel, std::uint64_t t
 bool Transfer::launch(const Place &lane, libcuda::Function function, unsigned blocks, unsigned threads,
                       void **arguments) {
     const LaunchShape shape = {{blocks, 1, 1}, {threads, 1, 1}, 0};
-    return enter_for_work(lane) && done(devices_.launch()(function, shape, lane.stream, arguments), "cuLaunchKernel");
+    return enter(lane.device) && done(devices_.launch()(function, shape, lane.stream, arguments), "cuLaunchKernel");
 }
 
-bool Transfer::send(const std::vector<Copy> &copies, const Place &source) {
-    const auto is_same = [&](const Place &place) { return place == source; };
-    const auto has = [&](std::size_t begin, std::size_t end, const Place &place) {
-        return std::any_of(copies.begin() + static_cast<std::ptrdiff_t>(begin),
-                           copies.begin() + static_cast<std::ptrdiff_t>(end),
-                           [&](const Copy &copy) { return copy.target.place == place; });
+bool Transfer::relay(const std::vector<Copy> &copies) {
+    struct Link {
+        Place source, target;
+        std::size_t last; // the last copy from the source to the target
+        bool is_ordered;  // whether the source has waited for the target
     };
-    Place lane = source;
+    std::vector<Link> links;
+    const auto link_of = [&](const Copy &copy) {
+        return std::find_if(links.begin(), links.end(), [&](const Link &link) {
+            return link.source == copy.source.place && link.target == copy.target.place;
+        });
+    };
     for (std::size_t i = 0; i < copies.size(); ++i) {
-        const Place &target = copies[i].target.place;
-        if (is_same(target)) { // the work of one stream needs no lane
-            if (!copy(source, copies[i].target, {source, copies[i].source}, copies[i].bytes))
-                return false;
+        if (copies[i].source.place == copies[i].target.place)
             continue;
-        }
-        if (!open(source, &lane) || (!has(0, i, target) && !wait(lane, target)) ||
-            !copy(lane, copies[i].target, {source, copies[i].source}, copies[i].bytes))
+        const auto known = link_of(copies[i]);
+        if (known == links.end())
+            links.push_back({copies[i].source.place, copies[i].target.place, i, false});
+        else
+            known->last = i;
+    }
+    // Whether the copy `i` or a later copy leaves the stream.
+    const auto leaves = [&](const Place &place, std::size_t i) {
+        return std::any_of(links.begin(), links.end(),
+                           [&](const Link &link) { return link.source == place && link.last >= i; });
+    };
+    // Copies of several streams for one target overlap, because all wait for the target before the first copy.
+    for (Link &link : links) {
+        Place lane;
+        link.is_ordered = std::any_of(links.begin(), links.end(), [&](const Link &other) {
+            return other.target == link.target && !(other.source == link.source);
+        });
+        if (link.is_ordered && !(open(link.source, &lane) && wait(lane, link.target)))
             return false;
-        if (i + 1 == copies.size()) {
-            if (!finish(lane, {target}))
+    }
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+        const Place &source = copies[i].source.place, &target = copies[i].target.place;
+        Place lane = source, next = target;
+        if (leaves(source, i) && !open(source, &lane)) // the work of one stream needs no lane
+            return false;
+        const auto link = link_of(copies[i]);
+        if (link != links.end() && !link->is_ordered && !wait(lane, target))
+            return false;
+        if (!copy(lane, copies[i].target, copies[i].source, copies[i].bytes))
+            return false;
+        if (link == links.end())
+            continue;
+        link->is_ordered = true;
+        const bool moves_on = leaves(target, i);
+        if (moves_on && !open(target, &next))
+            return false;
+        if (!leaves(source, i + 1)) {
+            if (!finish(lane, {next}))
                 return false;
-        } else if (!has(i + 1, copies.size(), target) && !wait(target, lane)) {
+        } else if ((moves_on || link->last == i) && !wait(next, lane)) {
             return false;
         }
     }
-    return close();
-}
-
-bool Transfer::send(const std::vector<End> &targets, const End &source, std::uint64_t bytes) {
-    std::vector<Copy> copies;
-    copies.reserve(targets.size());
-    for (const End &target : targets)
-        copies.push_back({target, source.address, bytes});
-    return send(copies, source.place);
-}
-
-bool Transfer::join(const std::vector<Piece> &pieces, const Place &target, const std::vector<Place> &others) {
-    std::vector<Place> lanes(others.size(), target);
-    for (std::size_t i = 0; i < others.size(); ++i)
-        if (!open(others[i], &lanes[i]))
-            return false;
-    if (!wait(lanes.data(), lanes.size(), target))
-        return false;
-    for (const bool is_far : {true, false}) // the copies between devices take longest
-        for (const Piece &piece : pieces) {
-            const auto found = std::find(others.begin(), others.end(), piece.source.place);
-            if ((found != others.end()) != is_far)
-                continue;
-            const Place lane = is_far ? lanes[static_cast<std::size_t>(found - others.begin())] : target;
-            if (!copy(lane, {target, piece.target}, piece.source, piece.bytes))
-                return false;
-        }
-    return std::all_of(lanes.begin(), lanes.end(), [&](const Place &lane) { return finish(lane, {target}); });
+    return true;
 }
 
 bool Transfer::add(const Place &place, const std::vector<Place> &peers, libcuda::Function function, unsigned blocks,
@@ -261,8 +219,7 @@ bool Transfer::add(const Place &place, const std::vector<Place> &peers, libcuda:
     Place lane;
     return open(place, &lane) &&
            std::all_of(peers.begin(), peers.end(), [&](const Place &peer) { return wait(lane, peer); }) &&
-           launch(lane, function, blocks, threads, arguments) &&
-           (releases ? finish(lane, peers) : finish(lane));
+           launch(lane, function, blocks, threads, arguments) && (releases ? finish(lane, peers) : finish(lane));
 }
 
 void Transfer::settle(const std::vector<Place> &places) {

@@ -26,16 +26,10 @@ struct End {
     std::uint64_t address;
 };
 
-// Bytes that are copied to `target`.
+// Bytes that are copied.
 struct Copy {
-    End target;
-    std::uint64_t source, bytes;
-};
-
-// Bytes of `source` that are copied to an address of a common target.
-struct Piece {
-    End source;
-    std::uint64_t target, bytes;
+    End source, target;
+    std::uint64_t bytes;
 };
 
 // The kernel that packs arrays.
@@ -58,8 +52,8 @@ public:
 //
 // Work that waits for events of other devices takes several microseconds longer on a legacy default stream than on
 // other streams. So the work of such a stream runs in a lane: a side stream of the device, which first waits for the
-// default stream. finish() and close() let the default stream wait for the lane. The lane of another stream is the
-// stream itself. So is the lane of every stream during captures.
+// default stream. finish() lets the default stream wait for the lane. The lane of another stream is the stream itself.
+// So is the lane of every stream during captures.
 class Transfer {
 public:
     // Throws std::runtime_error where there is no driver. `guard` is null if no capture is in progress. Without
@@ -80,12 +74,6 @@ public:
     bool open(const Place &place, Place *lane);
     // Lets the stream of the lane, and other streams, wait for the lane.
     bool finish(const Place &lane, const std::vector<Place> &others = {});
-    // Lets the streams of all lanes wait that do not wait for their lanes yet.
-    bool close();
-
-    // Marks the work that the stream has now. The object's later waits for the stream are for this work, until the
-    // object gives the stream more work. Between a record and its wait, the devices have time to complete the record.
-    bool record(const Place &place);
 
     // Lets later work of the streams wait for the work that `awaited` has now.
     bool wait(const Place &waiting, const Place &awaited) { return wait(&waiting, 1, awaited); }
@@ -106,13 +94,9 @@ public:
 
     // The whole work of a call, with all waits.
 
-    // Copies from memory of the device of `source` to memory of other devices, or of the same device, one by one.
-    bool send(const std::vector<Copy> &copies, const Place &source);
-    // Copies the bytes of `source` to each of `targets`.
-    bool send(const std::vector<End> &targets, const End &source, std::uint64_t bytes);
-    // Copies pieces to memory of `target`. `others` are the streams of the pieces on other devices. All of them wait
-    // before the first copy and are waited for after the last copy, so that the copies overlap.
-    bool join(const std::vector<Piece> &pieces, const Place &target, const std::vector<Place> &others);
+    // Makes the copies in their order. A copy is work of its source's stream, which waits for the target's stream
+    // before its first copy to it. The target's stream then waits for the copies.
+    bool relay(const std::vector<Copy> &copies);
     // Launches a kernel that reads memory of `peers`, which then wait for the kernel if `releases`.
     bool add(const Place &place, const std::vector<Place> &peers, libcuda::Function function, unsigned blocks,
              unsigned threads, void **arguments, bool releases = true);
@@ -125,10 +109,6 @@ private:
     struct Lane {
         Place place, side;
     };
-    struct Record {
-        Place place;
-        libcuda::Event event;
-    };
 
     bool done(int status, const char *call) {
         if (status == success)
@@ -138,11 +118,6 @@ private:
         return false;
     }
     void settle(const Place &place);
-    // Takes an event, and records the event in the stream.
-    bool take_record(const Place &place, libcuda::Event *event);
-    // Makes the context of the lane current for more work of the lane. An earlier record of the lane lacks this work, so
-    // no later wait may use the record.
-    bool enter_for_work(const Place &lane);
 
     TransferDevices &devices_;
     WaitGuard *const guard_;
@@ -155,7 +130,6 @@ private:
     bool is_refused_ = false; // whether the guard has refused a wait
     const char *failed_call_ = "";
     std::vector<Lane> lanes_; // that are open
-    std::vector<Record> records_;
 };
 
 } // namespace tcuda

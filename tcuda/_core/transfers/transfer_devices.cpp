@@ -34,8 +34,8 @@ int TransferDevices::multiprocessors(int device) {
     int number = 0;
     if (this->context(device, &context) != success)
         return 1; // the work that follows needs the context, and fails with a status
-    const int status = contexts().device_attribute(&number, libcuda::attribute_multiprocessors,
-                                                   devices_.of(device).handle);
+    const int status =
+        contexts().device_attribute(&number, libcuda::attribute_multiprocessors, devices_.of(device).handle);
     return status == success && number > 0 ? number : 1;
 }
 

@@ -7,6 +7,7 @@ also on ``CUDA_DEVICE_ORDER``, and only CUDA knows that device.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,16 @@ def count(cuda_major: int = 0, environ: Mapping[str, str] | None = None) -> int 
             return count_visible(text, uuids, lambda uuid: _exists(pynvml, uuid))
     except pynvml.NVMLError:
         return None
+
+
+def any_by_driver() -> bool:
+    """Return whether the driver shows a device; the answer needs no CUDA runtime library and no CuPy."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    devices = ctypes.c_int()
+    return not driver.cuInit(0) and not driver.cuDeviceGetCount(ctypes.byref(devices)) and devices.value > 0
 
 
 def count_visible(text: str | None, uuids: Sequence[str], exists: Callable[[str], bool]) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from tcuda._runtime.emulated.devices import uuid_of
@@ -11,7 +10,7 @@ from tcuda._runtime.emulated.settings import check, from_environment, parse_memo
 from tcuda._runtime.visible_devices import VARIABLE, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcuda._runtime.emulated.settings import Schedule
 
@@ -37,16 +36,29 @@ def make(devices: int, memory: int, schedule: Schedule, visible: Sequence[int] |
     return LateRuntime(devices, memory, seed, visible)
 
 
-def made_from_environment() -> EmulatedRuntime:
+def made_from_environment(environ: Mapping[str, str], *, only_visible: bool) -> EmulatedRuntime:
     """Return the runtime of the devices that the environment asks for, and that ``CUDA_VISIBLE_DEVICES`` shows.
+
+    Args:
+        environ: The environment.
+        only_visible: Whether ``CUDA_VISIBLE_DEVICES`` may hide all devices. A program that runs on emulated devices
+            because the variable hides all GPUs sees all emulated devices.
 
     Raises:
         ValueError: The value of a variable is not allowed.
     """
-    devices, memory = from_environment(os.environ)
+    devices, memory = from_environment(environ)
     check(devices, memory)
-    seen = visible(os.environ.get(VARIABLE), [f"GPU-{uuid_of(ordinal)}" for ordinal in range(devices)])
-    return make(devices, memory, parse_schedule(None, None, os.environ), seen)
+    seen = visible(environ.get(VARIABLE), [f"GPU-{uuid_of(ordinal)}" for ordinal in range(devices)])
+    return make(devices, memory, parse_schedule(None, None, environ), seen if seen or only_visible else None)
 
 
-__all__ = ["EmulatedRuntime", "from_environment", "made_from_environment", "make", "parse_memory", "parse_schedule"]
+__all__ = [
+    "EmulatedRuntime",
+    "check",
+    "from_environment",
+    "made_from_environment",
+    "make",
+    "parse_memory",
+    "parse_schedule",
+]

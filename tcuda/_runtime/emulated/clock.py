@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 
+from tcuda import _core
+
 CALL = 1_000
 """Nanoseconds of host time that one call to the runtime takes. So a program that polls does not wait for ever."""
 
 
-class Clock:
+class Clock(_core.EmulatedClock):
     """A clock in nanoseconds that counts from 0 and is the same at every run of the same program.
 
     Example:
@@ -19,13 +21,12 @@ class Clock:
         1000
     """
 
-    __slots__ = ("_lock", "_now")
+    __slots__ = ()
 
     def __init__(self) -> None:
         # The runtime uses the same lock, and moves the time while it holds the lock. The lock is reentrant because a
         # garbage collection may begin while the lock is held, and finalizers may wait for streams.
-        self._lock = threading.RLock()
-        self._now = 0
+        super().__init__(threading.RLock())
 
     def now(self) -> int:
         """Return the time in nanoseconds."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tcuda import _core
+
 CLOCK_KHZ = 1_000_000
 """Clock rate of a multiprocessor: 1 GHz, so that one cycle is one nanosecond."""
 
@@ -15,8 +17,11 @@ _PINNED_BANDWIDTH = 25
 _PAGEABLE_BANDWIDTH = 10
 _FLOPS = 20_000  # floating-point operations per ns (20 TFLOP/s)
 
-KERNEL = _LAUNCH, _MEMORY_BANDWIDTH, _FLOPS, MULTIPROCESSORS
-"""The numbers of which :func:`kernel` makes the time of a kernel, for the core."""
+kernel = _core.KernelTime(_LAUNCH, _MEMORY_BANDWIDTH, _FLOPS, MULTIPROCESSORS)
+"""Returns the nanoseconds of a kernel that moves ``nbytes`` of device memory and does ``flops`` operations: the time of
+a launch, and then the longer one of the times for the bytes and for the operations. On a share of the multiprocessors,
+the longer time grows in proportion.
+"""
 
 LONGEST = 2**62
 """The most nanoseconds that an operation takes."""
@@ -26,11 +31,6 @@ LONGEST = 2**62
 # 256 MiB moves 388 GB/s.
 _LINK_LATENCY = 2_200  # ns
 _LINK_BANDWIDTH = 388  # bytes per ns
-
-
-def kernel(nbytes: int, flops: int = 0, multiprocessors: int = MULTIPROCESSORS) -> int:
-    """Return the nanoseconds of a kernel that moves ``nbytes`` of device memory and does ``flops`` operations."""
-    return _LAUNCH + max(nbytes // _MEMORY_BANDWIDTH, flops // _FLOPS) * MULTIPROCESSORS // multiprocessors
 
 
 def copy_on_device(nbytes: int) -> int:

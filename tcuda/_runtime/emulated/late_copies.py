@@ -43,13 +43,30 @@ class PageableCopy:
         return lambda: self._copy(ctypes.addressof(stage))
 
 
+class AwaitedCopy:
+    """A copy to pageable memory of the host. Such a copy is never pending.
+
+    The host waits for the copy. If the exception of a signal handler ends the wait, the host may free the memory.
+
+    Args:
+        copy: Makes the copy.
+    """
+
+    def __init__(self, copy: Callable[[], object]) -> None:
+        self._copy = copy
+
+    def __call__(self) -> None:
+        """Make the copy."""
+        self._copy()
+
+
 class LateMemory(Memory):
     """The memory of all devices for the late schedule; the arguments are those of :class:`Memory`."""
 
     def plan_copy(self, dst: int, src: int, size: int, kind: int, call: Call) -> Copy:
         """Return a copy as :meth:`Memory.plan_copy`, which reads pageable memory before the call returns."""
-        planned = super().plan_copy(dst, src, size, kind, call)
-        if not size or not self._is_pageable(src, size):
+        planned = _awaited(super().plan_copy(dst, src, size, kind, call))
+        if planned.host_waits or not size or not self._is_pageable(src, size):
             return planned
         make = PageableCopy(lambda source: ctypes.memmove(dst, source, size), src, size)
         return planned._replace(make=make)
@@ -58,15 +75,19 @@ class LateMemory(Memory):
         self, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, call: Call
     ) -> Copy:
         """Return a copy as :meth:`Memory.plan_rows`, which reads pageable memory before the call returns."""
-        planned = super().plan_rows(dst, dpitch, src, spitch, width, height, kind, call)
+        planned = _awaited(super().plan_rows(dst, dpitch, src, spitch, width, height, kind, call))
         size = (height - 1) * spitch + width
-        if not planned.size or not self._is_pageable(src, size):
+        if planned.host_waits or not planned.size or not self._is_pageable(src, size):
             return planned
         copy = functools.partial(_copy_rows, dst, dpitch, spitch, width, height)
         return planned._replace(make=PageableCopy(copy, src, size))
 
     def _is_pageable(self, ptr: int, size: int) -> bool:
         return self.owner(ptr) is None and not self.is_registered(ptr, size)
+
+
+def _awaited(planned: Copy) -> Copy:
+    return planned._replace(make=AwaitedCopy(planned.make)) if planned.host_waits else planned
 
 
 def _copy_rows(dst: int, dpitch: int, spitch: int, width: int, height: int, src: int) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
-from tcuda._runtime.emulated.late_copies import LateMemory, PageableCopy
+from tcuda._runtime.emulated.late_copies import AwaitedCopy, LateMemory, PageableCopy
 from tcuda._runtime.emulated.late_driver_streams import LateDriverStreams
 from tcuda._runtime.emulated.runtime import EmulatedRuntime
 from tcuda._runtime.emulated.schedule import Schedule
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tcuda import _core
-    from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.driver_streams import DriverStreams
     from tcuda._runtime.emulated.graphs import Executable, Graph
-    from tcuda._runtime.emulated.memory import Copy
     from tcuda._runtime.emulated.schedule import Operation
     from tcuda._runtime.emulated.timeline import Timeline
 
@@ -53,7 +51,7 @@ class _Prompt(threading.local):
 
 
 class _prompt:
-    """Context manager in whose scope the calling thread does work at once."""
+    """Context manager that lets the calling thread do its work at once."""
 
     def __init__(self, state: _Prompt) -> None:
         self._state = state
@@ -104,9 +102,7 @@ class LateRuntime(EmulatedRuntime):
         """Forget the pending work in a forked child, which must not do the work of its parent."""
         self.schedule = Schedule(self._lock, self._seed)
 
-    def prepareWork(
-        self, work: _core.EmulatedWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
-    ) -> None:
+    def prepareWork(self, work: _core.EmulatedWork, obstacles: Iterable[list[Any]]) -> None:
         """Do nothing: no work is done in the call that launches the work."""
 
     # Doing work
@@ -140,8 +136,8 @@ class LateRuntime(EmulatedRuntime):
     def _perform(self, work: Callable[[], object], timelines: Sequence[Timeline], *, meets: bool = False) -> None:
         if not self._deferring:
             super()._perform(work, timelines, meets=meets)
-        elif meets:
-            # Other ranks may be threads of this process, which must be able to do their own work meanwhile.
+        elif meets or type(work) is AwaitedCopy:
+            # Other ranks that meet may be threads of this process, which must be able to do their own work meanwhile.
             self._wait([last for timeline in timelines for last in self._before(timeline)])
             work()
         else:
@@ -282,13 +278,6 @@ class LateRuntime(EmulatedRuntime):
     def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
         super().memcpy(dst, src, size, kind)
         self._wait([self.devices[self.thread.device].default.last])
-
-    def _copy(self, copy: Copy, stream: int, call: Call) -> None:
-        super()._copy(copy, stream, call)
-        if copy.host_waits:
-            timeline = self._streams.find(stream, call)
-            if timeline.capture is None:
-                self._wait([timeline.last])
 
     # Streams
 

@@ -31,6 +31,7 @@ from tcuda._runtime.emulated.conditionals import (
     has_legal_bodies,
     note_accesses,
 )
+from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
 from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
@@ -43,7 +44,6 @@ from tcuda._runtime.emulated.memory import Memory
 from tcuda._runtime.emulated.nvml import EmulatedNvml
 from tcuda._runtime.emulated.shared_events import SharedEvent, SharedEvents
 from tcuda._runtime.emulated.streams import Streams
-from tcuda._runtime.emulated.thread import Thread
 from tcuda._runtime.emulated.timeline import Timeline
 from tcuda._runtime.emulated.watch import Watch
 from tcuda._runtime.protocol import (
@@ -114,7 +114,7 @@ class EmulatedRuntime:
             key=lambda device: device.ordinal,
         )
         self._lock = self.clock._lock
-        self.thread = Thread()
+        self.thread = _core.EmulatedThread(len(self.devices), DEFAULT_STREAM)
         self._handles = Handles()
         self._memory = Memory(self.devices)
         self._captures = Captures()
@@ -148,6 +148,7 @@ class EmulatedRuntime:
             "TCUDA_RUNTIME": self.name,
             "TCUDA_EMULATED_DEVICES": str(len(self._of_machine)),
             "TCUDA_EMULATED_MEMORY": str(self._of_machine[0].memory.limit),
+            "TCUDA_EMULATED_SCHEDULE": "eager",
         }
 
     def getDeviceCount(self) -> int:
@@ -536,29 +537,21 @@ class EmulatedRuntime:
         if self.races.detector is not None:
             self.races.work(timeline, name, accesses)
 
-    def prepareWork(
-        self, work: _core.EmulatedWork, streams: object, default_stream: object, obstacles: Iterable[list[Any]]
-    ) -> None:
+    def prepareWork(self, work: _core.EmulatedWork, obstacles: Iterable[list[Any]]) -> None:
         """Let ``work`` begin and end kernels that the caller runs, while nothing captures or watches them.
 
         For a kernel of a microsecond, ``work`` does what :meth:`launch` does for all kernels.
 
         Args:
             work: The object that begins and ends the kernels.
-            streams: The object with the current streams of the calling thread.
-            default_stream: The default stream among them.
             obstacles: Lists that are empty while the arrays can do work at once.
         """
         work.use(
             self._streams.times,
-            self._lock.acquire,
-            self._lock.release,
             self.thread,
-            streams,
-            default_stream,
             self._streams.created,
             (self._captures.in_progress, self.races.detectors, *obstacles),
-            *costs.KERNEL,
+            costs.kernel,
         )
 
     def launchTogether(

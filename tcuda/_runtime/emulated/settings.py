@@ -26,11 +26,11 @@ def from_environment(environ: Mapping[str, str]) -> tuple[int, int]:
     Raises:
         ValueError: The value of a variable is not a number of devices, or not a size of memory.
     """
-    devices = environ.get("TCUDA_EMULATED_DEVICES", "1")
+    devices = environ.get("TCUDA_EMULATED_DEVICES") or "1"
     if not (devices.isascii() and devices.isdecimal() and len(devices) <= _MAX_DIGITS):
         shown = devices if len(devices) <= 40 else f"{devices[:40]}..."
         raise ValueError(f"TCUDA_EMULATED_DEVICES is {shown!r}; it takes a number of devices, such as 2.")
-    return int(devices), parse_memory(environ.get("TCUDA_EMULATED_MEMORY", "2GiB"))
+    return int(devices), parse_memory(environ.get("TCUDA_EMULATED_MEMORY") or "2GiB")
 
 
 def schedule_of_environment(environ: Mapping[str, str]) -> Schedule:
@@ -39,7 +39,7 @@ def schedule_of_environment(environ: Mapping[str, str]) -> Schedule:
     Raises:
         ValueError: The value of the variable is no schedule.
     """
-    text = environ.get("TCUDA_EMULATED_SCHEDULE", "eager")
+    text = environ.get("TCUDA_EMULATED_SCHEDULE") or "eager"
     name, colon, seed = text.partition(":")
     digits = seed.isascii() and seed.isdecimal() and len(seed) <= _MAX_DIGITS and int(seed) <= _MAX_SEED
     if name not in SCHEDULES or (colon and not (name == "late" and digits)):

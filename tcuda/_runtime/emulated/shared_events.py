@@ -158,7 +158,7 @@ class SharedEvents:
         self._foreign: weakref.WeakValueDictionary[tuple[ProcessFile, int], _Page] = weakref.WeakValueDictionary()
 
     def create(self, device: int, flags: int) -> SharedEvent:
-        """Return a new event on ``device``, of which a handle can be made."""
+        """Return a new event on ``device``. Other processes can open the event by a handle."""
         return SharedEvent(self._handles.new(), device, flags, self._clock)
 
     def handle_of(self, event: SharedEvent, call: Call) -> bytes:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.captures import Capture, Captures
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.devices import EmulatedDevice
-    from tcuda._runtime.emulated.thread import Thread
 
 
 class Streams:
@@ -38,7 +37,9 @@ class Streams:
         times: Finds the start and the end of an operation on a stream.
     """
 
-    def __init__(self, devices: Sequence[EmulatedDevice], thread: Thread, captures: Captures, clock: Clock) -> None:
+    def __init__(
+        self, devices: Sequence[EmulatedDevice], thread: _core.EmulatedThread, captures: Captures, clock: Clock
+    ) -> None:
         self.created: dict[int, Timeline] = {}
         self._devices = devices
         self._thread = thread
@@ -52,7 +53,7 @@ class Streams:
                 self._rest[device.index, flags] = Timeline(0, device.index, flags)
             device.blocking.append(self._rest[device.index, STREAM_DEFAULT])
         noted = [(device.default, device.blocking, device.activity.append) for device in devices]
-        self.times = _core.EmulatedTimes(clock, Timeline, noted, CALL)
+        self.times = _core.EmulatedTimes(clock, noted, CALL)
 
     # Streams by their handles
 

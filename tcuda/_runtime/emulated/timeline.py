@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcuda import _core
 from tcuda._runtime.emulated.costs import MULTIPROCESSORS
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.schedule import Operation
 
 
-class Timeline:
+class Timeline(_core.EmulatedTimeline):
     """A stream.
 
     Args:
@@ -29,7 +30,7 @@ class Timeline:
         last: The last operation of the stream in the late schedule.
     """
 
-    __slots__ = ("blocking", "capture", "device", "flags", "handle", "last", "multiprocessors", "priority", "ready")
+    __slots__ = ("capture", "flags", "handle", "last", "priority")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Timeline:
         ready: int = 0,
         multiprocessors: int = MULTIPROCESSORS,
     ) -> None:
+        super().__init__()
         self.handle = handle
         self.device = device
         self.flags = flags

@@ -220,7 +220,7 @@ class Watch:
         Args:
             address: The address.
             size: The size in bytes.
-            timeline: The stream in whose order the driver takes the memory; None if the device is idle.
+            timeline: The stream whose work comes before the driver takes the memory; None if the device is idle.
         """
         if self.detector is not None:
             self.detector.memory_freed(address)

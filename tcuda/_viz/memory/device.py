@@ -9,7 +9,7 @@ from tcuda._viz.memory.history import History, history
 from tcuda._viz.memory.segments import Group, groups
 from tcuda._viz.memory.sites import Site, sites
 from tcuda._viz.memory.spans import Span, spans
-from tcuda._viz.pages.stacks import Stacks
+from tcuda._viz.shared.stacks import Stacks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

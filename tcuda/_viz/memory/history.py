@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from tcuda._viz.pages.stacks import NO_STACK
+from tcuda._viz.shared.stacks import NO_STACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tcuda._viz.pages.stacks import Stacks
+    from tcuda._viz.shared.stacks import Stacks
 
 BEFORE = 0  # The number of the first event is 1.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._viz.memory.columns import column
 from tcuda._viz.memory.device import devices
 from tcuda._viz.memory.words import peak_sentence
-from tcuda._viz.pages import document, packed
+from tcuda._viz.shared import document, packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcuda._viz.memory.segments import Group, Segment
     from tcuda._viz.memory.sites import Site, Usage
     from tcuda._viz.memory.spans import Span
-    from tcuda._viz.pages.stacks import Stacks
+    from tcuda._viz.shared.stacks import Stacks
 
 BANDS = 2000
 """The most allocations that are drawn one by one. More would not be visible, and would make the page large and slow."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._viz.pages.stacks import Stacks
+    from tcuda._viz.shared.stacks import Stacks
 
 ALLOCATED, AWAITING_FREE, FREE = range(3)
 

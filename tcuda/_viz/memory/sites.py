@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tcuda._viz.memory.history import History
-    from tcuda._viz.pages.stacks import Stacks
+    from tcuda._viz.shared.stacks import Stacks
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tcuda._viz.memory.device import Device
-    from tcuda._viz.pages.stacks import Stacks
+    from tcuda._viz.shared.stacks import Stacks
 
 _MOST_SITES = 5
 _ENOUGH = 0.9  # The part of the peak that a sentence explains, if few sites can.

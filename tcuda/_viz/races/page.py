@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcuda._viz.pages import Stacks, document, packed
 from tcuda._viz.races.sources import Sources
+from tcuda._viz.shared import Stacks, document, packed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.files import read_regular_file
-from tcuda._viz.pages import Stacks
+from tcuda._viz.shared import Stacks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

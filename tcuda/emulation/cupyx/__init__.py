@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcuda.emulation.cupyx import cusolver, profiler, scipy
+from tcuda.emulation.cupyx import cusolver, cusparse, lapack, linalg, optimizing, profiler, scipy, signal
 from tcuda.emulation.cupyx.pinned_array import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from tcuda.emulation.cupyx.reciprocal_root import rsqrt
 from tcuda.emulation.cupyx.scatter import scatter_add, scatter_max, scatter_min
@@ -13,10 +13,14 @@ __all__ = [
     "DeviceSynchronized",
     "allow_synchronize",
     "cusolver",
+    "cusparse",
     "empty_like_pinned",
     "empty_pinned",
     "errstate",
     "geterr",
+    "lapack",
+    "linalg",
+    "optimizing",
     "profiler",
     "rsqrt",
     "scatter_add",
@@ -24,6 +28,7 @@ __all__ = [
     "scatter_min",
     "scipy",
     "seterr",
+    "signal",
     "zeros_like_pinned",
     "zeros_pinned",
 ]

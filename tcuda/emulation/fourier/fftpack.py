@@ -12,6 +12,9 @@ from tcuda.emulation.fourier.settings import config
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+OF_ARRAYS = ("fft", "fft2", "fftn", "get_fft_plan", "ifft", "ifft2", "ifftn")
+"""The functions for ``cupyx.scipy.fftpack``, which take and give arrays of a device."""
+
 _VALUE_TYPES = ("C2C", "R2C", "C2R")
 
 

@@ -123,7 +123,7 @@ def _default_fft_func(a: Any, s: Any = None, axes: Any = None, plan: Any = None,
 
 
 def _plan_in_use(plan: Any) -> Any:
-    """Return ``plan`` or the plan in whose scope the thread is.
+    """Return ``plan``, or the plan of the scope that the thread has entered.
 
     Raises:
         RuntimeError: There are both.

@@ -37,7 +37,7 @@ class Fusion:
         self.func = func
         self.name = name or func.__name__
         self._programs: dict[tuple[Any, ...], Program] = {}
-        self._plain = True
+        self._one_shape = True
 
     def __repr__(self) -> str:
         return f"<Fusion {self.name!r}>"
@@ -69,17 +69,17 @@ class Fusion:
         return self._run(program, args, arrays)
 
     def _traced(self, args: tuple[Any, ...]) -> Program:
-        """Return the operations of the function; a function that is not plain once stays so, as in CuPy."""
+        """Return the operations of the function; a function that once needs several shapes stays so, as in CuPy."""
         require_name(self.name)
-        if self._plain:
+        if self._one_shape:
             try:
                 return FusionTrace(True).trace(self.func, args)
             except Exception:
-                self._plain = False
+                self._one_shape = False
         return FusionTrace(False).trace(self.func, args)
 
     def _run(self, program: Program, args: tuple[Any, ...], arrays: list[Strided]) -> Any:
-        common = broadcast_shape([array.shape for array in arrays]) if program.plain else ()
+        common = broadcast_shape([array.shape for array in arrays]) if program.one_shape else ()
         shapes = program.shapes(args, common)
         fresh = numpy_work.new_each([(shape, dtype, "C") for shape, dtype in zip(shapes, program.dtypes, strict=True)])
         numpy_work.launch(
@@ -95,10 +95,10 @@ class Fusion:
         )
         if program.returns == "none":
             return None
-        if program.plain and program.reduces:
+        if program.one_shape and program.reduces:
             return fresh[0]  # CuPy makes a reduction kernel of the function, which returns its first output.
         results = list(fresh)
-        if not program.plain:
+        if not program.one_shape:
             for place, index in enumerate(program.results):
                 if index < len(args):
                     results[place] = args[index]

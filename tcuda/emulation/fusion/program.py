@@ -59,7 +59,7 @@ class Program:
         results: The place of each value that the function returns.
         dtypes: The type of each value that the function returns.
         returns: ``"none"``, ``"single"`` or ``"tuple"``.
-        plain: Whether all arrays have the common shape of the arguments, as in an elementwise kernel.
+        one_shape: Whether all arrays have the common shape of the arguments, as in an elementwise kernel.
         reduces: Whether a step is a reduction.
         read: The values that a step reads, or that the function returns.
         written: The values to which a step writes.
@@ -71,7 +71,7 @@ class Program:
     results: list[int] = field(default_factory=list)
     dtypes: list[np.dtype[Any]] = field(default_factory=list)
     returns: str = "none"
-    plain: bool = True
+    one_shape: bool = True
     reduces: bool = False
     read: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
@@ -103,7 +103,7 @@ class Program:
                 shape = step.shape_of(given or [()])
                 for result in step.results:
                     shapes[result] = shape
-        if self.plain and not self.reduces:
+        if self.one_shape and not self.reduces:
             return [common] * len(self.results)
         return [shapes[result] for result in self.results]
 

@@ -67,7 +67,7 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
 }
 
 
-class NotPlain(Exception):
+class SeveralShapes(Exception):
     """The function is more than an elementwise kernel with at most one reduction at its end."""
 
 
@@ -78,15 +78,15 @@ class FusionTrace:
     NumPy tells the types of results from the samples.
 
     Args:
-        plain: Whether to refuse what does not fit in an elementwise kernel with one reduction at its end. All arrays of
-            a plain function have the common shape of the arguments.
+        one_shape: Whether all arrays have the common shape of the arguments. Then the function has to fit in an
+            elementwise kernel with one reduction at its end.
 
     Attributes:
         program: The recorded operations.
     """
 
-    def __init__(self, plain: bool) -> None:
-        self.program = Program(plain=plain)
+    def __init__(self, one_shape: bool) -> None:
+        self.program = Program(one_shape=one_shape)
         self._most_axes = 0
 
     def trace(self, function: Callable[..., Any], args: Sequence[Any]) -> Program:
@@ -96,7 +96,7 @@ class FusionTrace:
             TypeError: The function asks for the value of an element, or calls a function that cannot be fused.
             ValueError: The function returns something other than arrays, or writes to a part of an array.
             NotImplementedError: The function asks for a shape, or uses an index or a reduction that cannot be fused.
-            NotPlain: The function is not plain, and must be.
+            SeveralShapes: ``one_shape`` is true, and the function does not fit in such a kernel.
         """
         self._most_axes = max(arg.ndim for arg in args if isinstance(arg, Strided))
         placeholders: list[Variable | None] = []
@@ -198,8 +198,8 @@ class FusionTrace:
         return view
 
     def _require_general(self) -> None:
-        if self.program.plain:
-            raise NotPlain
+        if self.program.one_shape:
+            raise SeveralShapes
 
     def _finish(self, result: Any) -> None:
         program = self.program
@@ -213,7 +213,7 @@ class FusionTrace:
                 )
             if value._reduced != program.reduces:
                 self._require_general()
-        if not program.plain and not all(isinstance(value, Array) for value in values):
+        if not program.one_shape and not all(isinstance(value, Array) for value in values):
             raise ValueError("The return value of fused functions must be `None`, an array or a tuple of arrays.")
         program.returns = "tuple" if isinstance(result, tuple) else "single"
         program.results = [value._index for value in values]
@@ -261,9 +261,9 @@ class FusionTrace:
         self.program.reduces = True
         axes = tuple(axis) if isinstance(axis, list) else axis
         options = {"axis": axes}
-        if dtype is not None:  # A plain function of CuPy keeps the type of the elements, whatever the type asked for.
-            options["dtype"] = a.dtype if self.program.plain else dtype
-        widened = self.program.plain
+        if dtype is not None:  # With one shape, CuPy keeps the type of the elements, whatever the type asked for.
+            options["dtype"] = a.dtype if self.program.one_shape else dtype
+        widened = self.program.one_shape
         sample = np.broadcast_to(a._sample, (1,) * self._most_axes) if widened else a._sample
         reduced = np.asarray(_REDUCTIONS[name](sample, **options))
         (result,) = self._results([reduced], True)
@@ -289,7 +289,7 @@ class FusionTrace:
         if isinstance(function, np.ufunc):
             if outs:
                 function = functools.partial(_into, function)
-            elif self.program.plain and any(type(sample) in _PYTHON for sample in samples):
+            elif self.program.one_shape and any(type(sample) in _PYTHON for sample in samples):
                 function = functools.partial(_with_types, function, _loop_of(function, samples))
             else:
                 function = arithmetic.of_device(function)
@@ -356,7 +356,7 @@ def _as_type(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _loop_of(function: np.ufunc, samples: Sequence[Any]) -> str:
-    """Return the types with which a plain function of CuPy computes: the first types that hold arrays and scalars.
+    """Return the types with which CuPy computes functions of one shape: the first types that hold arrays and scalars.
 
     A scalar of Python needs a type of its kind only. So int8 and 2.5 make float16, and 3 alone is an int8.
 

@@ -12,7 +12,7 @@ from tcuda._runtime.emulated.launch_limits import MOST_SHARED
 from tcuda.emulation.kernels.module import load
 from tcuda.emulation.rtc.errors import CompileException
 from tcuda.emulation.strided import Strided
-from tcuda.kernels._source import plain_kernels
+from tcuda.kernels._source import untemplated_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ class _Kernel:
 
     def _module(self) -> Module:
         """Return the module with this kernel and, if possible, all others that need no template arguments."""
-        names = tuple(plain_kernels(self._source))
+        names = tuple(untemplated_kernels(self._source))
         if self._name in names and len(names) > 1:
             with contextlib.suppress(CompileException):  # A name may be wrong, such as that of a kernel in #if 0.
                 return load(self._source, self._options, names=names)

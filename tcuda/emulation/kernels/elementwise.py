@@ -12,6 +12,7 @@ from tcuda.emulation.kernels.parts.array_layouts import Layout, reduce_axes
 from tcuda.emulation.kernels.parts.parameters import Parameter
 from tcuda.emulation.kernels.parts.type_inference import ParameterTypes, types_of
 from tcuda.emulation.kernels.parts.user_kernel import UserKernel
+from tcuda.emulation.rtc import headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,7 +192,7 @@ def source_of(
     name = kernel.name
     typedefs = generated_source.typedefs_of(placeholders)
     preamble = generated_source.user_part(kernel.preamble, name, "preamble")
-    return f"""{generated_source.HEADERS}\
+    return f"""{headers.CUPY}\
 {typedefs}{preamble}{head.declarations}\
 namespace _kernel {{
 extern "C" __global__ void {name}({head.parameters}) {{

@@ -13,6 +13,7 @@ from tcuda.emulation.kernels.parts import call_arguments, generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of, reduce_axes
 from tcuda.emulation.kernels.parts.type_inference import types_of
 from tcuda.emulation.kernels.parts.user_kernel import UserKernel
+from tcuda.emulation.rtc import headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -242,7 +243,7 @@ def source_of(
     inputs = "\n".join(elements[: kernel.nin])
     outputs = "\n".join(elements[kernel.nin :])
     name = kernel.name
-    return f"""{generated_source.HEADERS}\
+    return f"""{headers.CUPY}\
 {generated_source.typedefs_of(placeholders)}typedef {index_type} IndexT;
 {generated_source.user_part(kernel.preamble, name, "preamble")}{head.declarations}\
 typedef {kernel.reduce_type} _type_reduce;

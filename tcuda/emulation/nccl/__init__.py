@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tcuda._backend.nccl import AnyRanks
+    from tcuda._backend.nccl import Ranks
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
 
@@ -80,27 +80,27 @@ class EmulatedNccl:
         """Return the communicators of a new clique of ``devices``."""
         return [_Local(rank, len(devices)) for rank in range(len(devices))]
 
-    def all_reduce(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
+    def all_reduce(self, ranks: Ranks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks; every rank gets the result."""
         self._launch(ranks, Operation("all_reduce", count, kind, op))
 
-    def reduce(self, ranks: AnyRanks, count: int, kind: int, op: int, root: int) -> None:
+    def reduce(self, ranks: Ranks, count: int, kind: int, op: int, root: int) -> None:
         """Reduce the elements of all ranks; the rank ``root`` gets the result."""
         self._launch(ranks, Operation("reduce", count, kind, op, root))
 
-    def broadcast(self, ranks: AnyRanks, count: int, kind: int, root: int) -> None:
+    def broadcast(self, ranks: Ranks, count: int, kind: int, root: int) -> None:
         """Give every rank the elements of the rank ``root``."""
         self._launch(ranks, Operation("broadcast", count, kind, root=root))
 
-    def all_gather(self, ranks: AnyRanks, count: int, kind: int) -> None:
+    def all_gather(self, ranks: Ranks, count: int, kind: int) -> None:
         """Give every rank the elements of each rank."""
         self._launch(ranks, Operation("all_gather", count, kind))
 
-    def reduce_scatter(self, ranks: AnyRanks, count: int, kind: int, op: int) -> None:
+    def reduce_scatter(self, ranks: Ranks, count: int, kind: int, op: int) -> None:
         """Reduce the elements of all ranks, and give each rank a part of the result."""
         self._launch(ranks, Operation("reduce_scatter", count, kind, op))
 
-    def _launch(self, given_ranks: AnyRanks, operation: Operation) -> None:
+    def _launch(self, given_ranks: Ranks, operation: Operation) -> None:
         ranks = [_Rank(*rank) for rank in zip(*given_ranks, strict=True)]
         if len({self._runtime.captureOf(rank.device, rank.stream) for rank in ranks}) > 1:
             raise NcclError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.random import _bit_generator, _distributions, _generator, _generator_api, _permutations, _sample
+from tcuda.emulation.random import _bit_generator, _distributions, _generator, _generator_api, _sample
 from tcuda.emulation.random.random_state import DeviceGenerator as DeviceGenerator  # the module by which it is pickled
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _bytes.__name__ = _bytes.__qualname__ = "bytes"
 _TABLE: dict[str, Any] = {
     **_distributions.FUNCTIONS,
     **_generator.FUNCTIONS,
-    **_permutations.FUNCTIONS,
     **_sample.FUNCTIONS,
     "BitGenerator": _bit_generator.BitGenerator,
     "Generator": _generator_api.Generator,

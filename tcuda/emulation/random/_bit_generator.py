@@ -16,6 +16,7 @@ from tcuda._process.lazy import _lazy_init, cuda
 from tcuda.emulation import creation, numpy_work, refusals
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.random import laws
+from tcuda.random._states import pickled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,9 @@ class _OfDevice(BitGenerator):
         self._state: Any = creation.zeros(self._bytes * size, np.int8)
         if self._state.size:
             numpy_work.launch(_begin, [self._state, int(self._seed)], writes=[self._state], name="init_curand")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickled(self)
 
     def random_raw(self, size: Shape = None, output: bool = True) -> ndarray | None:
         """Return random words of 32 bits, as an array of int32.

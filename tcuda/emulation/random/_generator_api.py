@@ -43,6 +43,9 @@ class Generator:
         self.bit_generator = bit_generator
         self._binomial_state: Any = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Generator, (self.bit_generator,)
+
     def random(self, size: Shape = None, dtype: npt.DTypeLike = np.float64, out: Any = None) -> Any:
         """Return uniform numbers in [0, 1)."""
         if out is not None:

@@ -1,4 +1,4 @@
-"""The samples of ``xp.random``: functions that draw from the generator of the current device."""
+"""The samples and permutations of ``xp.random``: functions that draw from the generator of the current device."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     Shape = int | Sequence[int] | None
 
-_DRAWING = drawing(("choice", "randint", "random_sample"))
-choice, randint, random_sample = _DRAWING.values()
+_DRAWING = drawing(("choice", "permutation", "randint", "random_sample", "shuffle"))
+choice, permutation, randint, random_sample, shuffle = _DRAWING.values()
 
 
 @admitting

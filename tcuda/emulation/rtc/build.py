@@ -68,7 +68,6 @@ _GCC = (
     "-fno-gnu-unique",
 )
 _CLANG = ("-fno-color-diagnostics",)
-_LANGUAGE = ("-include", "tcuda/device.h")
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
@@ -198,7 +197,8 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     own = [*(_CLANG if used.is_clang else _GCC)]
     own += [*_WITH_HOST_HEADERS, f"-I{headers.host_folder()}"] if request.has_host_headers else _WITHOUT_HOST_HEADERS
     own += [f"-I{headers.folder()}"]
-    common = [*own, *_LANGUAGE, *translated.arguments()]
+    language = headers.language(request.code)
+    common = [*own, "-include", language, *translated.arguments()]
     expanded = _expanded(request, common, used, folder)
     compiled = request.code if expanded is None else expanded
     _require_supported(request, translated, compiled)
@@ -210,8 +210,8 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     library = folder / "kernel.so"
     added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded)
     flags = [*_FLAGS, *added]
-    apart, objects = support.linked(used, [*own, *_LANGUAGE, *flags], folder)
-    precompiled.place(used, [*own, *translated.language(), *flags, *apart], folder)
+    apart, objects = support.linked(used, [*own, *flags], folder)
+    precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
     rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *checks.libraries(added)]
     done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder)
     if not done.returncode and conversions.are_in(done.stderr, [str(headers.folder()), "tcuda/"]):

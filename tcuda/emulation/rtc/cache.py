@@ -24,7 +24,7 @@ LIBRARY = ".so"
 """The end of the name of a shared library of kernels."""
 
 OBJECT = ".o"
-"""The end of the name of an object file, with which libraries are linked."""
+"""The end of the name of an object file. The linker puts such files into libraries."""
 
 HEADER = ".gch"
 """The end of the name of a precompiled header."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
-_NAMES = ("memory", "barriers", "types")
+_NAMES = ("memory", "padding", "barriers", "types")
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -72,12 +72,15 @@ class Checks:
 
     Attributes:
         memory: Whether the compiler adds a check to each access to memory.
+        padding: Whether the allocator leaves unused memory behind each array, so that the check of memory finds an
+            access right behind an array that fills its block.
         barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
             ``"nothing"``.
         types: The consequence if an array has other elements than the kernel reads, likewise.
     """
 
     memory: bool
+    padding: bool
     barriers: Literal["error", "warning", "nothing"]
     types: Literal["error", "warning", "nothing"]
 
@@ -91,10 +94,10 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     Raises:
         ValueError: The variable is neither 0 nor 1, nor a list of checks.
     """
-    value = environ.get(_VARIABLE, "1")
+    value = environ.get(_VARIABLE) or "1"
     if value in ("0", "1"):
         consequence: Literal["warning", "nothing"] = "warning" if value == "1" else "nothing"
-        return Checks(memory=value == "1", barriers=consequence, types=consequence)
+        return Checks(memory=value == "1", padding=False, barriers=consequence, types=consequence)
     words = [word.strip() for word in value.split(",")]
     for word in words:
         if word not in _NAMES:
@@ -104,6 +107,7 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
             )
     return Checks(
         memory="memory" in words,
+        padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",
     )

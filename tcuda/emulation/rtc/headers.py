@@ -8,6 +8,15 @@ import re
 from importlib import resources
 from pathlib import Path
 
+CUPY = """\
+#include <cupy/complex.cuh>
+#include <cupy/carray.cuh>
+#include <cupy/atomics.cuh>
+#include <cupy/math_constants.h>
+#include <cupy/float16.cuh>
+"""
+"""The lines with which the source of each elementwise or reduction kernel begins."""
+
 _FOLDERS = ("abi", "host", "include")
 
 
@@ -18,6 +27,15 @@ def folder() -> Path:
         RuntimeError: The package was imported from an archive. A compiler cannot read headers in an archive.
     """
     return package() / "include"
+
+
+def language(code: str) -> str:
+    """Return the name of the header that the compiler reads before ``code``.
+
+    The header is the device language. For a source that begins with :data:`CUPY`, the header has these headers too, so
+    that they are precompiled.
+    """
+    return "tcuda/device_and_cupy.h" if code.startswith(CUPY) else "tcuda/device.h"
 
 
 def host_folder() -> Path:

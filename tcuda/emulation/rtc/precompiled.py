@@ -16,34 +16,32 @@ if TYPE_CHECKING:
 
     from tcuda.emulation.rtc.compiler import Compiler
 
-_NAME = "tcuda/device.h"
-"""The name under which a module includes the device language."""
 
-
-def place(used: Compiler, flags: Sequence[str], folder: Path) -> None:
+def place(used: Compiler, header: str, flags: Sequence[str], folder: Path) -> None:
     """Put the precompiled header into ``folder``, where the compiler finds the header before the device language.
 
-    The compiler takes a fifth less time with this header. The header is compiled once and stored in the cache. If a
-    macro of a module does not fit, the compiler reads the device language itself. The same holds for clang, and for a
-    compiler that cannot precompile the header.
+    The compiler takes a fifth less time with the device language precompiled, and half as long for an elementwise
+    kernel. The header is compiled once and stored in the cache. If a macro of a module does not fit, the compiler reads
+    the header itself. The same holds for clang, and for a compiler that cannot precompile the header.
 
     Args:
         used: The compiler.
+        header: The name under which the module includes the header.
         flags: The flags of the module, without the macros and the folders of the caller.
         folder: The folder in which the compiler will run.
     """
     if used.is_clang:
         return
     stored = cache()
-    key = key_of("header", __version__, headers.digest(), used.identity, *flags)
+    key = key_of("header", header, __version__, headers.digest(), used.identity, *flags)
     found = stored.find(key, HEADER)
     if found is None:
-        content = _compiled(used, flags)
+        content = _compiled(used, header, flags)
         if content is None:
             return
         stored.store(key, content, HEADER)
         found = content
-    path = folder / f"{_NAME}{HEADER}"
+    path = folder / f"{header}{HEADER}"
     path.parent.mkdir()
     try:
         path.write_bytes(found)
@@ -51,9 +49,9 @@ def place(used: Compiler, flags: Sequence[str], folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _compiled(used: Compiler, flags: Sequence[str]) -> bytes | None:
+def _compiled(used: Compiler, header: str, flags: Sequence[str]) -> bytes | None:
     with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
         path = Path(folder) / "device.h.gch"
-        source = headers.folder() / _NAME
+        source = headers.folder() / header
         done = used.run([*without_linking(flags), "-x", "c++-header", "-o", str(path), str(source)], Path(folder))
         return None if done.returncode else path.read_bytes()

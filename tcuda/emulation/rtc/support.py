@@ -52,8 +52,6 @@ def linked(used: Compiler, flags: Sequence[str], folder: Path) -> tuple[list[str
 def _compiled(used: Compiler, flags: Sequence[str], folder: Path) -> bytes | None:
     (folder / _SOURCE).touch()
     path = folder / _OBJECT
-    done = used.run(
-        [*without_linking(flags), *_STANDARD, "-DTCUDA_SUPPORT_ONLY=1", "-c", "-o", str(path), "-x", "c++", _SOURCE],
-        folder,
-    )
+    flags = [*without_linking(flags), *_STANDARD, "-include", "tcuda/device.h", "-DTCUDA_SUPPORT_ONLY=1"]
+    done = used.run([*flags, "-c", "-o", str(path), "-x", "c++", _SOURCE], folder)
     return None if done.returncode else path.read_bytes()

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import gc
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -251,14 +250,6 @@ def under_trace_function(note: Note) -> Any:
         return traced()[1]
     finally:
         sys.settrace(before)
-
-
-def in_thread(note: Note) -> Any:
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(note()))
-    thread.start()
-    thread.join()
-    return results[0]
 
 
 SHAPES = [value for name, value in list(globals().items()) if name.startswith(("in_", "under_"))]

@@ -183,6 +183,7 @@ def test_a_failure_leaves_no_memory_and_no_wrong_statistics(
     assert runtime.memGetInfo()[0] >= free - (2 * MIB if runtime.name == "cuda" else 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expandable", [True, False], ids=["expandable", "segments"])
 @pytest.mark.parametrize("caching", [True, False], ids=["caching", "uncached"])
 def test_the_driver_may_wait_for_functions_that_need_python(

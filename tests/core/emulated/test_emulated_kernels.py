@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from support.descriptors import open_descriptors
+from support.threads import in_thread, in_threads
 from tcuda._core import EmulatedLaunch, EmulatedModule
 from tcuda.emulation.rtc import compiler
 from tcuda.emulation.rtc.build import build
@@ -442,9 +444,7 @@ def test_another_thread_waits_for_the_module(module: EmulatedModule) -> None:
 def test_a_launch_that_another_thread_drops_frees_the_module(module: EmulatedModule) -> None:
     launches = [Launch(module, "at", (1,), ints(4), 2, ranges=[])]
     assert launches[0].run()[0] == "access"
-    thread = threading.Thread(target=launches.clear)
-    thread.start()
-    thread.join()
+    in_thread(launches.clear)
     assert Launch(module, "traps", (1,), 9).run() is None
 
 
@@ -455,11 +455,7 @@ def test_threads_of_python_launch_the_kernels_of_one_module(module: EmulatedModu
         for _ in range(50):
             Launch(module, "reversed", (256,), out, shared=1024).run()
 
-    threads = [threading.Thread(target=work, args=(out,)) for out in outs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, zip(outs))
     for out in outs:
         np.testing.assert_array_equal(out, np.arange(256)[::-1])
 
@@ -544,6 +540,7 @@ def alarm() -> Iterator[None]:
     signal.signal(signal.SIGALRM, previous)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "threads", "grid"),
     [
@@ -570,6 +567,7 @@ def test_a_signal_interrupts_the_wait_for_a_module(module: EmulatedModule) -> No
     assert waiting.run() is None
 
 
+@pytest.mark.parametrize("module", ["plain", pytest.param("recorded", marks=pytest.mark.long)], indirect=True)
 def test_interruptions_change_neither_the_order_of_threads_nor_atomic_sums(module: EmulatedModule) -> None:
     # The kernel takes several times the 50 ms between two interruptions. A thread takes a few milliseconds, because a
     # thread that is interrupted twice lets other threads run.
@@ -641,7 +639,6 @@ def test_bytes_that_are_no_library_are_refused() -> None:
 
 def test_loads_keep_no_descriptor_and_are_different_libraries() -> None:
     content = library()
-    descriptors = len([*Path("/proc/self/fd").iterdir()])
     loaded = [EmulatedModule(content) for _ in range(20)]
-    assert len([*Path("/proc/self/fd").iterdir()]) == descriptors
+    assert open_descriptors("/memfd:tcuda kernels") == []
     assert len({module.symbol("variable") for module in loaded}) == 20

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.examples import examples
+from support.threads import in_threads
 from tcuda._core import EmulatedMemory
 
 ALIGNMENT = 512
@@ -113,11 +114,7 @@ def test_threads_share_it_without_losing_a_block() -> None:
             assert memory.block_at(address) == (address, size)
             assert memory.release(address)
 
-    threads = [threading.Thread(target=churn) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(churn, 4 * [()])
     assert memory.used == memory.live == 0
 
 

@@ -3,53 +3,39 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
+from support.threads import in_thread
 from tcuda import _core
 
 LAST = 2**63 - 1
+KERNEL = _core.KernelTime(1000, 2, 4, 8)
 
 
-class Clock:
-    __slots__ = ("_now",)
-
-    def __init__(self) -> None:
-        self._now = 0
-
-
-class Stream:
-    __slots__ = ("blocking", "device", "multiprocessors", "ready")
-
+class Stream(_core.EmulatedTimeline):
     def __init__(self, device: int = 0, *, blocking: bool = True) -> None:
-        self.device, self.blocking, self.ready, self.multiprocessors = device, blocking, 0, 8
+        super().__init__()
+        self.device, self.blocking, self.multiprocessors = device, blocking, 8
 
 
 class Machine:
     """One device with a default stream, a stream that waits for the default stream, and a stream that does not."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = _core.EmulatedClock(threading.RLock())
         self.default, self.other, self.apart = Stream(), Stream(), Stream(blocking=False)
         self.activity: list[tuple[int, int]] = []
         devices = [(self.default, [self.other], self.activity.append)]
-        self.times = _core.EmulatedTimes(self.clock, Stream, devices, 10)
-
-
-class Thread(threading.local):
-    device = 0
+        self.times = _core.EmulatedTimes(self.clock, devices, 10)
 
 
 class Current:
     """A stream with a handle."""
 
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
-
-
-class Streams(threading.local):
-    def __init__(self, default: Current) -> None:
-        self.streams = (default,), None
+    def __init__(self, ptr: int, device: int = -1) -> None:
+        self.ptr, self.device_id = ptr, device
 
 
 def test_each_operation_takes_time_of_the_host_and_of_its_stream() -> None:
@@ -89,7 +75,79 @@ def test_a_stream_of_an_unknown_device_is_refused() -> None:
     with pytest.raises(IndexError, match="device of a stream"):
         machine.times.start(Stream(device=1))
     with pytest.raises(TypeError):
-        machine.times.start(object())
+        machine.times.start(object())  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        _core.EmulatedTimes(object(), [], 10)  # type: ignore[arg-type]
+
+
+def test_a_time_beyond_64_bits_becomes_the_last_one() -> None:
+    clock = _core.EmulatedClock(threading.RLock())
+    clock._now = 2**70
+    assert clock._now == LAST
+    for wrong in ("1", 1.5, None):
+        with pytest.raises(TypeError):
+            clock._now = wrong  # type: ignore[assignment]
+    assert clock._now == LAST
+
+
+def test_a_kernel_takes_the_longer_one_of_the_times_for_bytes_and_operations() -> None:
+    kernel = _core.KernelTime(1000, 2, 4, 8)
+    assert [kernel(0), kernel(200), kernel(200, 4000)] == [1000, 1100, 2000]
+    assert kernel(200, multiprocessors=2) == 1000 + 4 * 100
+
+
+class TestThreads:
+    """The current device and the current streams of a thread."""
+
+    @pytest.fixture
+    def thread(self) -> _core.EmulatedThread:
+        return _core.EmulatedThread(2, "default")
+
+    def test_each_thread_has_a_state_of_its_own(self, thread: _core.EmulatedThread) -> None:
+        stream, found = Current(7, 1), []
+        thread.device = 1
+        thread.use_stream(stream)
+
+        def look() -> None:
+            found.append((thread.device, thread.current_stream(), thread.current_stream(1)))
+
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+        look()
+        assert found == [(0, "default", "default"), (1, stream, stream)]
+        assert thread.current_stream(0) == "default"
+
+    def test_each_runtime_has_threads_of_its_own(self, thread: _core.EmulatedThread) -> None:
+        thread.device = 1
+        assert _core.EmulatedThread(2, "default").device == 0
+
+    def test_streams_are_left_in_the_order_of_their_device(self, thread: _core.EmulatedThread) -> None:
+        first, second, third = Current(1, 0), Current(2, 1), Current(3, 0)
+        thread.enter_stream(first)
+        thread.device = 1
+        thread.enter_stream(second)
+        thread.device = 0
+        thread.use_stream(third)
+        thread.enter_stream(third)
+        found = []
+        for _ in range(3):
+            thread.exit_stream()
+            found.append((thread.current_stream(0), thread.current_stream(1)))
+        assert found == [(first, second), (first, "default"), ("default", "default")]
+        with pytest.raises(IndexError, match="no stream was entered"):
+            thread.exit_stream()
+
+    def test_devices_that_do_not_exist_are_refused(self, thread: _core.EmulatedThread) -> None:
+        for device in (-1, 2):
+            with pytest.raises(IndexError):
+                thread.device = device
+        for device in (-2, 2):
+            with pytest.raises(IndexError):
+                thread.current_stream(device)
+        with pytest.raises(RuntimeError, match=r"created on \(1\) does not match with the current device \(0\)"):
+            thread.use_stream(Current(1, 1))
+        assert (thread.device, thread.current_stream()) == (0, "default")
 
 
 class TestHostWork:
@@ -104,41 +162,28 @@ class TestHostWork:
         return []
 
     @pytest.fixture
-    def default(self) -> Current:
-        return Current(0)
+    def thread(self) -> _core.EmulatedThread:
+        return _core.EmulatedThread(1, Current(0))
 
     @pytest.fixture
-    def streams(self, default: Current) -> Streams:
-        return Streams(default)
-
-    @pytest.fixture
-    def work(self, machine: Machine, obstacles: list[object], default: Current, streams: Streams) -> _core.EmulatedWork:
-        lock = threading.RLock()
+    def work(self, machine: Machine, obstacles: list[object], thread: _core.EmulatedThread) -> _core.EmulatedWork:
         work = _core.EmulatedWork()
-        created = {7: machine.apart}
-        lists = [], obstacles
-        work.use(machine.times, lock.acquire, lock.release, Thread(), streams, default, created, lists, 1000, 2, 4, 8)
+        created: dict[int, Any] = {7: machine.apart}
+        work.use(machine.times, thread, created, ([], obstacles), KERNEL)
         return work
 
     def test_no_work_begins_without_a_runtime(self) -> None:
         assert _core.EmulatedWork().begin() is None
 
-    def test_work_takes_the_longer_one_of_the_times_for_bytes_and_operations(
+    def test_work_takes_the_time_of_a_kernel_on_the_share_of_its_stream(
         self, work: _core.EmulatedWork, machine: Machine
     ) -> None:
-        begun = work.begin()
-        assert begun == (machine.default, 0)
-        work.end(machine.apart, 200)
-        assert machine.apart.ready == 10 + 1000 + 100
+        assert work.begin() == (machine.default, 0)
         work.end(machine.apart, 200, 4000)
-        assert machine.apart.ready == 1110 + 1000 + 1000
-
-    def test_work_takes_longer_on_a_share_of_the_multiprocessors(
-        self, work: _core.EmulatedWork, machine: Machine
-    ) -> None:
+        assert machine.apart.ready == 10 + KERNEL(200, 4000)
         machine.apart.multiprocessors = 2
         work.end(machine.apart, 200)
-        assert machine.apart.ready == 10 + 1000 + 100 * 4
+        assert machine.apart.ready == 10 + KERNEL(200, 4000) + KERNEL(200, 0, 2)
 
     def test_no_work_begins_while_there_is_an_obstacle(self, work: _core.EmulatedWork, obstacles: list[object]) -> None:
         obstacles.append("a capture")
@@ -147,26 +192,24 @@ class TestHostWork:
         assert work.begin() is not None
 
     def test_work_begins_on_the_current_stream_of_each_thread(
-        self, work: _core.EmulatedWork, machine: Machine, streams: Streams
+        self, work: _core.EmulatedWork, machine: Machine, thread: _core.EmulatedThread
     ) -> None:
-        streams.streams = (Current(7),), None
+        thread.use_stream(Current(7))
         found: list[object] = []
         for _ in range(2):
-            thread = threading.Thread(target=lambda: found.append(work.begin()))
-            thread.start()
-            thread.join()
-            found.append(work.begin())
+            found += [in_thread(work.begin), work.begin()]
         assert found == [(machine.default, 0), (machine.apart, 0)] * 2
 
-    def test_no_work_begins_on_a_stream_that_does_not_exist(self, work: _core.EmulatedWork, streams: Streams) -> None:
-        streams.streams = (Current(8),), None
+    def test_no_work_begins_on_a_stream_that_does_not_exist(
+        self, work: _core.EmulatedWork, thread: _core.EmulatedThread
+    ) -> None:
+        thread.use_stream(Current(8))
         assert work.begin() is None
 
-    def test_another_runtime_takes_the_place_of_the_first(
-        self, work: _core.EmulatedWork, machine: Machine, default: Current
-    ) -> None:
+    def test_another_runtime_takes_the_place_of_the_first(self, work: _core.EmulatedWork, machine: Machine) -> None:
         assert work.begin() == (machine.default, 0)
-        other, lock = Machine(), threading.RLock()
-        work.use(other.times, lock.acquire, lock.release, Thread(), Streams(default), default, {}, (), 1, 1, 1, 8)
+        other = Machine()
+        thread = _core.EmulatedThread(1, Current(0))
+        work.use(other.times, thread, {}, (), KERNEL)
         del machine
         assert work.begin() == (other.default, 0)

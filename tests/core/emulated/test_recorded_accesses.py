@@ -182,6 +182,7 @@ def test_regions_have_each_byte_of_the_items_once(places: set[int], itemsize: in
     assert all(exact for *_, exact in found)
 
 
+@pytest.mark.long
 @given(st.sets(st.integers(1, 100_000), min_size=200, max_size=600), st.integers(1, 8), st.integers(0, 60))
 def test_few_ranges_have_all_bytes_of_the_items(places: set[int], itemsize: int, most: int) -> None:
     found = regions(places, itemsize, most)

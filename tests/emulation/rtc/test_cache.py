@@ -104,6 +104,7 @@ def test_a_failed_write_leaves_no_file_and_the_memory_keeps_the_content(
     assert names(folder.path) == [key_of("later") + LIBRARY]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 def test_a_kernel_runs_if_the_folder_has_no_space_for_the_precompiled_header(
     output_of: OutputOf, tmp_path: Path

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from support.descriptors import open_descriptors
 from tcuda.emulation.rtc.owned_folder import opened
 
 OTHER = 12345
@@ -53,12 +54,13 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "loop").symlink_to("loop")
-    before = len([*Path("/proc/self/fd").iterdir()])
+    with opened(Path("/"), tmp_path.parts[1:], make=False):
+        assert open_descriptors(str(tmp_path)) == [str(tmp_path)]
     identity(tmp_path / "a")
     for name in ("open", "loop"):
         with pytest.raises(OSError, match="changed by other users|symbolic links"):
             identity(tmp_path / name / "a")
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
+    assert open_descriptors(str(tmp_path)) == []
 
 
 @pytest.mark.parametrize("step", ["a", "a/b", "a/b/c"])

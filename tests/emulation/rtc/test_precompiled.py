@@ -9,6 +9,7 @@ import pytest
 
 from tcuda.emulation.rtc import CompileException, build, compiler, precompiled
 from tcuda.emulation.rtc.build import FILE
+from tcuda.emulation.rtc.headers import CUPY
 
 if TYPE_CHECKING:
     import subprocess
@@ -75,7 +76,7 @@ def test_a_macro_that_changes_the_headers_is_not_lost(messages: list[str]) -> No
 def test_the_compiler_reads_the_headers_if_they_cannot_be_precompiled(
     cache_folder: Path, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precompiled, "_NAME", "tcuda/no_such_header.h")
+    monkeypatch.setattr(precompiled, "_compiled", lambda *_: None)
     build('extern "C" __global__ void f() {}')
     assert [uses_header(text) for text in messages] == [False]
     assert headers(cache_folder) == 0
@@ -87,3 +88,13 @@ def test_a_broken_header_is_compiled_again(cache_folder: Path, messages: list[st
     stored.write_bytes(stored.read_bytes()[:-1000])
     build('extern "C" __global__ void g() {}')
     assert [uses_header(text) for text in messages] == [True, True]
+
+
+def test_the_headers_of_cupys_kernels_are_precompiled_too(cache_folder: Path, messages: list[str]) -> None:
+    kernel = 'extern "C" __global__ void f(complex<float>* x) { x[0] += 1; }'
+    build(CUPY + kernel)
+    build("#include <cupy/complex.cuh>\n" + kernel)
+    assert [uses_header(text) for text in messages] == [True, True]
+    assert ["cupy/carray.cuh" in text for text in messages] == [False, False]
+    assert ["cupy/complex.cuh" in text for text in messages] == [False, True]
+    assert headers(cache_folder) == 2

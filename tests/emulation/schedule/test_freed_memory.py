@@ -40,6 +40,7 @@ print(float(xp.ones(3).sum()), memory.kept < 4096)
     assert output_of(code, PYTORCH_CUDA_ALLOC_CONF=settings).split() == ["True", "True", "5.0", "5.0", "3.0", "True"]
 
 
+@pytest.mark.long
 def test_memory_is_used_again_only_after_the_work_of_its_stream(output_of: OutputOf) -> None:
     code = """
 import tcuda.emulation

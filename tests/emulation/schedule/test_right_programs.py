@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.emulated
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_random_programs_give_the_same_bits_late(seed: int, output_with: Callable[..., str]) -> None:
     eager = output_with("eager", "random_programs.py", "1", "20")
@@ -19,6 +20,7 @@ def test_random_programs_give_the_same_bits_late(seed: int, output_with: Callabl
     assert output_with(f"late:{seed}", "random_programs.py", "1", "20") == eager
 
 
+@pytest.mark.long
 def test_the_programs_without_their_waits_give_other_bits_late(output_with: Callable[..., str]) -> None:
     arguments = "random_programs.py", "1", "10", "without"
     eager, late = (output_with(schedule, *arguments).split() for schedule in ("eager", "late"))

@@ -217,6 +217,18 @@ def test_a_copy_to_pageable_memory_waits_and_one_to_page_locked_memory_does_not(
     assert host.tolist() == [8] * 512
 
 
+def test_no_copy_to_pageable_memory_is_pending_after_an_exception(r: LateRuntime) -> None:
+    ptr, host = r.malloc(512), np.zeros(512, np.uint8)
+
+    def fail() -> None:
+        raise InterruptedError  # as a signal handler does while the call waits
+
+    r.launch(0, fail, 0)
+    with pytest.raises(InterruptedError):
+        r.memcpyAsync(host.ctypes.data, ptr, 512, MEMCPY_DEVICE_TO_HOST, 0)
+    assert len(r.schedule) == 0  # the program may free the memory
+
+
 def test_freed_memory_is_free_when_the_pending_work_is_done(r: LateRuntime, done: list[str]) -> None:
     stream, ptr = new_stream(r), r.malloc(32 << 20)
     r.memsetAsync(ptr, 3, 32 << 20, 0)

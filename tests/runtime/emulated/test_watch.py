@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 from support.emulated_streams import new_stream
 from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, span
+from support.threads import in_thread
 from tcuda import AcceleratorError
 from tcuda._runtime.emulated import EmulatedRuntime
 from tcuda._runtime.emulated.driver_streams import DriverStreams
@@ -121,9 +121,7 @@ def test_per_thread_streams_are_told_in_the_thread(r: EmulatedRuntime, recorder:
     def work() -> None:
         r.memsetAsync(ptr, 0, 8, STREAM_PER_THREAD)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    in_thread(work)
     assert recorder.take() == [("work", 0, STREAM_PER_THREAD, "memset", [span(ptr, 8, WRITE, "ptr")])]
 
 

@@ -69,6 +69,7 @@ def test_a_browser_shows_the_timeline(show: Callable[..., Document]) -> None:
     ]
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize(("reserved", "highest"), [(4, 4), (10, 10), (11, 4), (100, 4)])
 def test_the_timeline_has_room_for_the_reserved_memory_only_beside_the_bands(
@@ -156,6 +157,7 @@ def test_the_page_explains_the_peak(show: Callable[..., Document]) -> None:
     )
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize(
     ("by", "names"),
@@ -179,6 +181,7 @@ def test_the_sites_of_memory_that_is_still_alive(show: Callable[..., Document]) 
     assert show(three_sites(), "#timeline/0?alive=1").attribute("timeline", "data-vivid") == "2"
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize(("text", "found"), [("STEP", ["step"]), ("io.py:4", ["save"]), ("nobody", [])])
 def test_a_search_finds_stacks(text: str, found: list[str], show: Callable[..., Document]) -> None:
@@ -248,6 +251,7 @@ def test_a_page_of_one_snapshot_has_no_comparison(tmp_path: Path) -> None:
     assert use_page(page(three_sites()), tmp_path, script) == [True, True, False]
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize("view", ["timeline", "segments", "sites", "comparison"])
 def test_no_view_scrolls_sideways_at_400_pixels(view: str, tmp_path: Path) -> None:
@@ -277,6 +281,7 @@ def moving() -> dict[str, Any]:
     return snapshot(segment(BASE, *blocks), traces=[trace])
 
 
+@pytest.mark.long
 @needs_browser
 @pytest.mark.parametrize(
     ("moment", "segments", "blocks", "facts"),

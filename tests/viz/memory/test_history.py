@@ -11,7 +11,7 @@ from support.snapshots import (
     only_device,
     segment,
 )
-from tcuda._viz.pages.stacks import NO_STACK
+from tcuda._viz.shared.stacks import NO_STACK
 
 
 def test_allocations_live_from_their_event_to_the_end_of_their_free() -> None:

@@ -184,6 +184,7 @@ def answers(output: str) -> list[Any]:
     return [json.loads(line) for line in output.splitlines() if line.startswith("[")]
 
 
+@pytest.mark.long
 def test_every_hostile_file_is_refused_in_one_line(tmp_path: Path, run_python: RunPython) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
@@ -217,6 +218,7 @@ SHARED: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_objects_take_time_and_memory_once(name: str, tmp_path: Path, run_python: RunPython) -> None:
     folder = tmp_path / "files"
@@ -248,6 +250,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(PLAIN, st.integers(0, pickle.HIGHEST_PROTOCOL))
 @settings(deadline=None)
 def test_plain_data_is_read_as_pickle_reads_it(data: Any, protocol: int) -> None:
@@ -313,6 +316,7 @@ WRONG = st.sampled_from(
 REMOVED = object()
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_snapshot_with_any_value_in_any_field_gives_a_page_or_one_line(
@@ -387,6 +391,7 @@ def test_a_device_is_not_read(name: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "it is not a regular file" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate((1 << 30) + 1)  # a sparse file, which takes no space on the disk

@@ -1,14 +1,13 @@
-"""The page of a snapshot needs no other file, and no text of a snapshot becomes markup."""
+"""The page of a snapshot: no text of a snapshot becomes markup, and long histories make small pages."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
-import re
 from typing import Any
 
+import pytest
+
+from support.browser import embedded
 from support.snapshots import (
     NASTY,
     alloc,
@@ -17,34 +16,9 @@ from support.snapshots import (
     free,
     nasty,
     snapshot,
-    two_devices,
 )
 from tcuda._viz.memory import page
 from tcuda._viz.memory.page import BANDS
-
-
-def embedded(text: str) -> Any:
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    return json.loads(found)
-
-
-def test_a_page_needs_no_other_file() -> None:
-    text = page(two_devices())
-    assert "//" not in re.sub(r"(?m)^\s*//.*$|;? // .*$|/\*\*.*?\*/", "", text)  # without comments of the script
-    assert re.findall(r"""<[^>]*\s(?:src|href|action|data)\s*=\s*["']?([^"'\s>]+)""", text) == ["data:,"]
-    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|\bimport\b\s*[({'\"]", text)
-
-
-def test_a_page_forbids_the_browser_to_load_anything() -> None:
-    text = page(two_devices())
-    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">', text)
-    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
-    assert (rules.pop("default-src"), rules.pop("img-src")) == ("'none'", "data:")
-    for rule, element in {"script-src": "script", "style-src": "style"}.items():
-        (content,) = re.findall(rf"<{element}>(.*?)</{element}>", text, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert rules.pop(rule) == f"'sha256-{digest}'"
-    assert not rules
 
 
 def test_no_text_of_a_snapshot_becomes_markup() -> None:
@@ -74,6 +48,7 @@ def test_the_largest_allocations_are_drawn_one_by_one() -> None:
     assert {number % 2 for number in left_out} == {1}  # among the smallest, only freed allocations are left out
 
 
+@pytest.mark.long
 def test_a_page_of_many_events_stays_small() -> None:
     trace: list[dict[str, Any]] = []
     for number in range(33_400):

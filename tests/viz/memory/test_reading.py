@@ -18,7 +18,7 @@ from support.snapshots import (
     write,
 )
 from tcuda._viz.memory import devices, read_snapshot
-from tcuda._viz.pages.stacks import Frame
+from tcuda._viz.shared.stacks import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable

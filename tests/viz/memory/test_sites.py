@@ -16,7 +16,7 @@ from support.snapshots import (
 )
 from tcuda._viz import memory
 from tcuda._viz.memory import devices
-from tcuda._viz.pages.stacks import NO_STACK, Stacks
+from tcuda._viz.shared.stacks import NO_STACK, Stacks
 
 PACKAGE = Path(memory.__file__).parents[1]
 

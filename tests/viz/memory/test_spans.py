@@ -35,6 +35,7 @@ def test_spans_begin_and_end_with_the_events_of_segments(trace: list[dict[str, A
     assert rows(trace, segment(100, block(100, 50))) == found
 
 
+@pytest.mark.long
 def test_the_time_grows_in_proportion_to_the_events() -> None:
     count = 60_000
     starts = [event("segment_alloc", 10 * number + 1, 5) for number in range(count)]

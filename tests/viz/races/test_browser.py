@@ -243,6 +243,7 @@ def test_a_browser_shows_the_synchronisations(show: Callable[..., Document]) -> 
     assert "The host waited 703 times in 2 lines." in document.words
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["", "#races/7", "#syncs/1", "#races/0", "#nonsense"])
 def test_a_browser_shows_a_report_without_races(view: str, show: Callable[..., Document]) -> None:
     document = show(report(), view)

@@ -1,49 +1,21 @@
-"""The page of a report needs no other file, and no text of a report becomes markup."""
+"""The page of a report: no text of a report becomes markup, and many races make a small page."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
 import os
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.race_reports import FILE, MAIN, SIDE, access, allocation, nasty, race, report, several, step
+from support.browser import embedded
+from support.race_reports import FILE, MAIN, SIDE, access, allocation, nasty, race, report, step
 from support.snapshots import NASTY, frame
 from tcuda._viz.races import render, site
 from tcuda._viz.races.page import RACES, SYNCS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def embedded(text: str) -> Any:
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    return json.loads(found)
-
-
-def test_a_page_needs_no_other_file() -> None:
-    text = render(several())
-    text = text.replace("http://www.w3.org/2000/svg", "")  # a name, which no browser loads
-    assert "//" not in re.sub(r"(?m)^\s*//.*$|;? // .*$|/\*\*.*?\*/", "", text)  # without comments of the script
-    assert re.findall(r"""<[^>]*\s(?:src|href|action|data)\s*=\s*["']?([^"'\s>]+)""", text) == ["data:,"]
-    assert not re.search(r"@import|url\((?!#)|fetch\(|XMLHttpRequest|\bimport\b\s*[({'\"]", text)
-
-
-def test_a_page_forbids_the_browser_to_load_anything() -> None:
-    text = render(several())
-    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">', text)
-    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
-    assert (rules.pop("default-src"), rules.pop("img-src")) == ("'none'", "data:")
-    for rule, element in {"script-src": "script", "style-src": "style"}.items():
-        (content,) = re.findall(rf"<{element}>(.*?)</{element}>", text, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-        assert rules.pop(rule) == f"'sha256-{digest}'"
-    assert not rules
 
 
 def test_no_text_of_a_report_becomes_markup() -> None:
@@ -121,6 +93,7 @@ def test_a_race_without_optional_parts_has_a_page() -> None:
     assert (drawn["allocation"], drawn["overlap"], drawn["events"]) == (None, None, [])
 
 
+@pytest.mark.long
 def test_a_page_of_many_races_stays_small() -> None:
     races = []
     for number in range(100_000):

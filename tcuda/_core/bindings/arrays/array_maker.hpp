@@ -13,9 +13,9 @@ namespace tcuda {
 
 class ArrayMaker {
 public:
-    // An array is made by type(shape, dtype, memory). If `initialize` is not None, `base`, a base of the type, makes the
-    // object, and initialize(array, shape, dtype, memory, None, None), without strides and order, makes the
-    // object an array. This way leaves out the functions of the library that are written in Python.
+    // An array is made by type(shape, dtype, memory). If `initialize` is not None, `base`, a base of the type, makes
+    // the object, and initialize(array, shape, dtype, memory, None, None), without strides and order, makes the object
+    // an array. This way leaves out the functions of the library that are written in Python.
     ArrayMaker(nanobind::object type, nanobind::object base, nanobind::object initialize)
         : type_(std::move(type)), initialize_(std::move(initialize)), no_arguments_(nanobind::steal(PyTuple_New(0))) {
         if (!initialize_.is_none())

@@ -22,8 +22,8 @@ class ArrayReader {
 public:
     // The types of the arrays, and of the pointers to their memory.
     ArrayReader(nanobind::type_object type, nanobind::type_object pointer)
-        : type_(type), data_(type.attr("data")), bytes_(type.attr("nbytes")),
-          c_contiguous_(type.attr("_c_contiguous")), ptr_(pointer.attr("ptr")), device_id_(pointer.attr("device_id")) {}
+        : type_(type), data_(type.attr("data")), bytes_(type.attr("nbytes")), c_contiguous_(type.attr("_c_contiguous")),
+          ptr_(pointer.attr("ptr")), device_id_(pointer.attr("device_id")) {}
 
     // Whether the object is an array of exactly the type.
     bool has(PyObject *object) const { return reinterpret_cast<PyObject *>(Py_TYPE(object)) == type_.ptr(); }

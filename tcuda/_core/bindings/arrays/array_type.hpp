@@ -22,7 +22,8 @@ private:
     ArrayType(const ArrayAddresses &addresses_, nanobind::object type, nanobind::object base,
               nanobind::object initialize)
         : addresses(addresses_), dtype(type.attr("dtype")), shape(type.attr("shape")), ndim(type.attr("ndim")),
-          size(type.attr("size")), strides(type.attr("strides")), c_contiguous(type.attr("_c_contiguous")), maker(type, std::move(base), std::move(initialize)) {}
+          size(type.attr("size")), strides(type.attr("strides")), c_contiguous(type.attr("_c_contiguous")),
+          maker(type, std::move(base), std::move(initialize)) {}
 };
 
 } // namespace tcuda

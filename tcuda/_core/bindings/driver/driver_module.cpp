@@ -1,5 +1,3 @@
-#include "bindings/driver/driver_module.hpp"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -90,6 +88,7 @@ nb::tuple create_green_stream(GreenContexts &contexts, libcuda::GreenContext con
 
 } // namespace
 
+// Adds the driver tables, the memory of emulated devices, and the calls of the driver that CuPy lacks to the module.
 void bind_driver(nb::module_ &module) {
     nb::class_<EmulatedMemory>(module, "EmulatedMemory")
         .def(nb::init<std::size_t>(), nb::arg("limit"))
@@ -100,11 +99,12 @@ void bind_driver(nb::module_ &module) {
         .def("is_unmapped", &EmulatedMemory::is_unmapped, nb::arg("address"))
         .def("descriptor", &EmulatedMemory::descriptor)
         .def("place_of", place_of, nb::arg("address"))
-        .def("import_block",
-             [](EmulatedMemory &memory, int descriptor, std::size_t offset, std::size_t size) {
-                 return memory.import_block(descriptor, {offset, size});
-             },
-             nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"))
+        .def(
+            "import_block",
+            [](EmulatedMemory &memory, int descriptor, std::size_t offset, std::size_t size) {
+                return memory.import_block(descriptor, {offset, size});
+            },
+            nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"))
         .def("close_import", &EmulatedMemory::close_import, nb::arg("address"))
         .def("keep_freed", &EmulatedMemory::keep_freed)
         .def("give_back", &EmulatedMemory::give_back, nb::call_guard<nb::gil_scoped_release>())
@@ -143,8 +143,7 @@ void bind_driver(nb::module_ &module) {
              nb::arg("limit"))
         .def("work_queue_concurrency", work_queue_concurrency, nb::arg("device"))
         .def("create_stream", create_green_stream, nb::arg("context"), nb::arg("flags"), nb::arg("priority"))
-        .def("destroy", &GreenContexts::destroy, nb::arg("context"),
-             nb::call_guard<nb::gil_scoped_release>());
+        .def("destroy", &GreenContexts::destroy, nb::arg("context"), nb::call_guard<nb::gil_scoped_release>());
 }
 
 } // namespace tcuda

@@ -1,4 +1,4 @@
-#include "bindings/driver/event_finalizer.hpp"
+#include <Python.h>
 
 #include "bindings/python/python_type.hpp"
 #include "bindings/python/raised.hpp"
@@ -34,6 +34,9 @@ void finalize(PyObject *event) {
 
 } // namespace
 
+// Adds the type EventFinalizer to the module: a base of `tcuda.Event`. When an event dies that has a CUDA event, the
+// finalizer calls `_release()` of the event. An event without a CUDA event enters no Python frame. False with a Python
+// error set if that fails.
 bool add_event_finalizer(PyObject *module) {
     handle_name = PyUnicode_InternFromString("cuda_event");
     release_name = PyUnicode_InternFromString("_release");

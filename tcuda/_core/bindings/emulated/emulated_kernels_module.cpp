@@ -1,5 +1,3 @@
-#include "bindings/emulated/emulated_kernels_module.hpp"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -26,9 +24,7 @@ namespace {
 using Triple = std::tuple<unsigned, unsigned, unsigned>;
 using Ranges = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
 
-abi::Index index_of(const Triple &triple) {
-    return {std::get<0>(triple), std::get<1>(triple), std::get<2>(triple)};
-}
+abi::Index index_of(const Triple &triple) { return {std::get<0>(triple), std::get<1>(triple), std::get<2>(triple)}; }
 
 Triple triple_of(abi::Index index) { return {index.x, index.y, index.z}; }
 
@@ -115,10 +111,10 @@ struct EmulatedModule {
 class EmulatedLaunch {
 public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
-               unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded, bool finds_changes,
-               const Ranges &variables)
-        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience,
-                                                             recorded, finds_changes, variables)) {
+                   unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
+                   bool finds_changes, const Ranges &variables)
+        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict,
+                                                              patience, recorded, finds_changes, variables)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -148,8 +144,8 @@ public:
         }
         for (const auto &[region, kind, exact] : regions) {
             const auto [lengths, strides] = layout_of(region);
-            found.append(nb::make_tuple(region.address, item_of(region), lengths, strides, static_cast<unsigned>(kind),
-                                        exact));
+            found.append(
+                nb::make_tuple(region.address, item_of(region), lengths, strides, static_cast<unsigned>(kind), exact));
         }
         return found;
     }
@@ -188,8 +184,14 @@ private:
                             bool finds_changes, const Ranges &variables) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
-        Launch launch{function.kernel, index_of(grid), index_of(block), std::string(arguments.c_str(), arguments.size()),
-                      shared, strict, std::chrono::nanoseconds(static_cast<long long>(patience * 1e9)), recorded,
+        Launch launch{function.kernel,
+                      index_of(grid),
+                      index_of(block),
+                      std::string(arguments.c_str(), arguments.size()),
+                      shared,
+                      strict,
+                      std::chrono::nanoseconds(static_cast<long long>(patience * 1e9)),
+                      recorded,
                       finds_changes};
         for (const auto &[begin, end] : variables)
             launch.variables.push_back({begin, end});
@@ -202,6 +204,7 @@ private:
 
 } // namespace
 
+// Adds the modules and the launches of kernels on the processor to the module.
 void bind_emulated_kernels(nb::module_ &module) {
     module.def("regions_of_items", regions_of_items, nb::arg("places"), nb::arg("itemsize"), nb::arg("most"));
 
@@ -217,8 +220,8 @@ void bind_emulated_kernels(nb::module_ &module) {
         .def_prop_ro("kernels", &EmulatedModule::kernels);
 
     nb::class_<EmulatedLaunch>(module, "EmulatedLaunch")
-        .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned,
-                      const Ranges &, bool, double, bool, bool, const Ranges &>(),
+        .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
+                      bool, double, bool, bool, const Ranges &>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
              nb::arg("finds_changes") = false, nb::arg("variables") = Ranges())

@@ -1,13 +1,14 @@
-#include "bindings/emulated/emulated_operation.hpp"
+// Operations on emulated devices that are done in the call that launches them.
+#include <nanobind/nanobind.h>
 
 #include <cstddef>
 
 #include "bindings/emulated/emulated_arrays.hpp"
 #include "bindings/emulated/emulated_work.hpp"
 #include "bindings/emulated/quiet_calls.hpp"
-#include "bindings/memory/owned_memory.hpp"
 #include "bindings/memory/python_ledger.hpp"
 #include "bindings/python/callable.hpp"
+#include "bindings/python/interned.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
 #include "bindings/python/raised.hpp"
@@ -31,16 +32,16 @@ struct EmulatedOperation : Callable<held_count> {
 };
 
 constexpr Py_ssize_t most_inputs = 3;
-constexpr long long fits = 128; // non-negative integers below this number fit into every type of numbers
 
 PyObject *shape_name = nullptr, *dtype_name = nullptr, *nbytes_name = nullptr, *out_names = nullptr, *no_axes = nullptr;
 
-bool is_small(PyObject *number) {
-    if (!PyLong_CheckExact(number))
-        return false;
+// Whether `operand` is a Python scalar whose type alone decides the type of the result.
+bool is_scalar(PyObject *operand) {
+    if (!PyLong_CheckExact(operand))
+        return PyFloat_CheckExact(operand) || PyComplex_CheckExact(operand);
     int overflow = 0;
-    const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
-    return overflow == 0 && 0 <= value && value < fits;
+    PyLong_AsLongLongAndOverflow(operand, &overflow);
+    return overflow == 0;
 }
 
 // One call. The functions return false if Python must compute the call, or if a Python error is set.
@@ -112,7 +113,7 @@ private:
     PyObject *take(PyObject *operand, Owned &host) {
         if (arrays_.has(operand))
             return take_shaped(operand, host) ? PyObject_GetAttr(host.get(), dtype_name) : nullptr;
-        if (!PyFloat_CheckExact(operand) && !is_small(operand))
+        if (!is_scalar(operand))
             return nullptr;
         Py_INCREF(operand);
         host.set(operand);
@@ -132,18 +133,14 @@ private:
         return true;
     }
 
-    bool take_memory(PyObject *array, Owned &host) {
-        const Owned block(arrays_.block.of(array));
-        if (!block)
+    bool take_memory(PyObject *operand, Owned &host) {
+        const EmulatedArray &array = *EmulatedArray::of(operand);
+        if (array.host == nullptr || array.memory().device != begun_.device)
             return false;
-        const OwnedMemory &memory = *OwnedMemory::of(block.get());
-        if (memory.device != begun_.device)
-            return false;
-        ledger_ = memory.ledger;
-        host.set(arrays_.host.of(array));
-        if (!host)
-            return false;
-        const long long bytes = taken_integer(PyObject_GetAttr(host.get(), nbytes_name));
+        ledger_ = array.memory().ledger;
+        Py_INCREF(array.host);
+        host.set(array.host);
+        const long long bytes = taken_integer(PyObject_GetAttr(array.host, nbytes_name));
         bytes_ += bytes;
         return bytes > 0; // an array without elements has no place in memory
     }
@@ -206,15 +203,17 @@ PyObject *call_operation(PyObject *self, PyObject *const *args, size_t flagged_c
 
 } // namespace
 
+// Adds the function emulated_operation() to the module. The function returns a callable without a Python frame for a
+// universal function of NumPy. The callable computes calls with arrays of one shape, small numbers and at most one
+// output, whose types were seen before, and hands all other calls to `fallback`.
 void bind_emulated_operation(nb::module_ &module) {
-    shape_name = PyUnicode_InternFromString("shape");
-    dtype_name = PyUnicode_InternFromString("dtype");
-    nbytes_name = PyUnicode_InternFromString("nbytes");
-    out_names = Py_BuildValue("(s)", "out");
-    no_axes = PyTuple_New(0);
+    shape_name = interned("shape").release().ptr();
+    dtype_name = interned("dtype").release().ptr();
+    nbytes_name = interned("nbytes").release().ptr();
+    out_names = nb::make_tuple(interned("out")).release().ptr();
+    no_axes = nb::make_tuple().release().ptr();
     PyObject *const type = Callable<held_count>::make_type("tcuda._core.EmulatedOperation", sizeof(EmulatedOperation));
-    if (shape_name == nullptr || dtype_name == nullptr || nbytes_name == nullptr || out_names == nullptr ||
-        no_axes == nullptr || type == nullptr)
+    if (type == nullptr)
         nb::raise_python_error();
     module.def(
         "emulated_operation",
@@ -223,10 +222,10 @@ void bind_emulated_operation(nb::module_ &module) {
                                  const EmulatedArrays &arrays) {
             if (inputs > most_inputs)
                 throw nb::value_error("emulated_operation() takes functions of at most three inputs");
-            PyObject *const self = Callable<held_count>::make(
-                type.ptr(), call_operation,
-                {function.ptr(), fallback.ptr(), kinds.ptr(), failed.ptr(), nb::find(quiet).ptr(), nb::find(work).ptr(),
-                 nb::find(arrays).ptr()});
+            PyObject *const self =
+                Callable<held_count>::make(type.ptr(), call_operation,
+                                           {function.ptr(), fallback.ptr(), kinds.ptr(), failed.ptr(),
+                                            nb::find(quiet).ptr(), nb::find(work).ptr(), nb::find(arrays).ptr()});
             if (self == nullptr)
                 nb::raise_python_error();
             EmulatedOperation::of(self)->quiet = &quiet;

@@ -3,51 +3,76 @@
 
 #include <nanobind/nanobind.h>
 
+#include <utility>
 #include <vector>
-
-#include "bindings/python/attribute.hpp"
 
 namespace tcuda {
 
-// Moves the clock and the streams of emulated devices. All times are nanoseconds, and times after the year 292 are that
-// year. The caller holds the lock of the clock. The functions return -1 with a Python error set if they fail.
+// All times are nanoseconds, and times after the year 292 are that year. The classes of Python inherit from these two.
+
+struct EmulatedClock {
+    // `lock` is a lock of Python.
+    explicit EmulatedClock(nanobind::object lock_)
+        : lock(std::move(lock_)), acquire(lock.attr("acquire")), release(lock.attr("release")) {}
+
+    const nanobind::object lock, acquire, release;
+    long long now = 0;
+};
+
+struct EmulatedTimeline {
+    long long ready = 0; // when the work of the stream is complete
+    int device = 0, multiprocessors = 0;
+    bool blocking = false; // whether the stream and the default stream of its device wait for each other
+
+    // Of an object of the class or of a subclass.
+    static EmulatedTimeline &of(nanobind::handle object) { return *nanobind::inst_ptr<EmulatedTimeline>(object); }
+};
+
+// The formula for the time of a kernel. A kernel takes `launch` nanoseconds, and then the time for its bytes or for its
+// floating-point operations on `multiprocessors`; a kernel on a share of them takes longer.
+struct KernelTime {
+    long long launch = 0, bytes_per_nanosecond = 1, operations_per_nanosecond = 1, multiprocessors = 1;
+
+    long long of(long long bytes, long long operations, long long share) const;
+};
+
+// Moves the clock and the streams of emulated devices. The caller holds the lock of the clock. The functions return -1
+// with a Python error set if they fail.
 class EmulatedTimes {
 public:
-    // `clock` has the time in `_now`. `timeline` is the class of the streams. `devices` has, for each device, the
-    // default stream, the list of the other streams that the default stream waits for, and a function that takes the
-    // start and the end of an operation. Each operation takes `call` nanoseconds of the host.
-    EmulatedTimes(nanobind::object clock, nanobind::object timeline, nanobind::sequence devices, long long call);
+    // `devices` has, for each device, the default stream, the list of the other streams that the default stream waits
+    // for, and a function that takes the start and the end of an operation. Each operation takes `call` nanoseconds of
+    // the host. The binding keeps `clock` alive.
+    EmulatedTimes(EmulatedClock &clock, nanobind::sequence devices, long long call);
 
     // The earliest start of an operation that is added to `timeline` now.
-    long long start(PyObject *timeline) const;
+    long long start(const EmulatedTimeline &timeline) const;
 
     // Lets `timeline` be busy for `duration` as soon as possible. Returns the time of the end.
-    long long occupy(PyObject *timeline, long long duration) const;
+    long long occupy(EmulatedTimeline &timeline, long long duration) const;
 
-    // The index of the device of `timeline`, and the multiprocessors of its kernels.
-    int device_of(PyObject *timeline) const;
-    long long multiprocessors_of(PyObject *timeline) const;
+    EmulatedClock &clock() const { return clock_; }
 
     // Borrowed reference; null if there is no such device.
     PyObject *default_stream(int device) const;
 
 private:
     struct Device {
-        nanobind::object default_stream, blocking, note;
+        nanobind::object default_stream;
+        nanobind::list blocking;
+        nanobind::object note;
     };
 
-    const Device *device(PyObject *timeline) const;
-    long long start(PyObject *timeline, const Device &device) const;
-    bool note(const Device &device, long long start, PyObject *end) const;
-    bool wait_for(PyObject *timeline, long long *start) const;
+    const Device *device(const EmulatedTimeline &timeline) const;
+    long long start(const EmulatedTimeline &timeline, const Device &device) const;
+    bool note(const Device &device, long long start, long long end) const;
 
-    const nanobind::object clock_;
-    const Attribute now_, ready_, blocking_, device_, multiprocessors_;
+    EmulatedClock &clock_;
     const long long call_;
     std::vector<Device> devices_;
 };
 
-// Adds the class to the module.
+// Adds the classes to the module.
 void bind_emulated_times(nanobind::module_ &module);
 
 } // namespace tcuda

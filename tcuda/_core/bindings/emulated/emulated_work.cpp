@@ -1,7 +1,5 @@
 #include "bindings/emulated/emulated_work.hpp"
 
-#include <algorithm>
-
 #include "bindings/python/interned.hpp"
 #include "bindings/python/python_calls.hpp"
 #include "bindings/python/raised.hpp"
@@ -11,73 +9,41 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-PyObject *device_name = nullptr, *streams_name = nullptr, *ptr_name = nullptr, *dict_name = nullptr;
+PyObject *ptr_name = nullptr;
 
 } // namespace
 
-void EmulatedWork::use(nb::object times, nb::object acquire, nb::object release, nb::object thread, nb::object streams,
-                   nb::object default_stream, nb::dict created, nb::tuple obstacles, long long launch,
-                   long long bytes_per_nanosecond, long long operations_per_nanosecond, long long multiprocessors) {
-    static unsigned uses = 0;
-    locals_name_ = nb::steal(PyUnicode_FromFormat("tcuda.locals.%u", ++uses));
-    if (!locals_name_.is_valid())
-        nb::raise_python_error();
+void EmulatedWork::use(nb::object times, nb::object thread, nb::dict created, nb::tuple obstacles,
+                       const KernelTime &kernel) {
     times_ = &nb::cast<const EmulatedTimes &>(times);
+    thread_ = &nb::cast<const EmulatedThread &>(thread);
     times_object_ = std::move(times);
-    acquire_ = std::move(acquire);
-    release_ = std::move(release);
-    thread_ = std::move(thread);
-    streams_ = std::move(streams);
-    default_stream_ = std::move(default_stream);
+    thread_object_ = std::move(thread);
     created_ = std::move(created);
     obstacles_ = std::move(obstacles);
-    launch_ = launch;
-    bytes_per_nanosecond_ = bytes_per_nanosecond;
-    operations_per_nanosecond_ = operations_per_nanosecond;
-    multiprocessors_ = multiprocessors;
+    kernel_ = kernel;
 }
 
 bool EmulatedWork::begin(Begun *begun) const {
     if (times_ == nullptr || has_obstacle())
         return false;
-    PyObject *const locals = this->locals();
-    if (locals == nullptr)
+    const EmulatedThread::State *const state = thread_->state();
+    if (state == nullptr)
         return false;
-    PyObject *const device = PyDict_GetItemWithError(PyTuple_GetItem(locals, 0), device_name);
-    if (device == nullptr && PyErr_Occurred())
-        return false;
-    begun->device = device == nullptr ? 0 : static_cast<int>(PyLong_AsLongLong(device)); // a new thread has device 0
-    return begun->device >= 0 && find_stream(begun, PyTuple_GetItem(locals, 1));
+    begun->device = state->device;
+    const nb::object stream = state->streams[static_cast<std::size_t>(begun->device)];
+    return find_stream(begun, stream.ptr());
 }
 
-bool EmulatedWork::end(PyObject *timeline, long long bytes, long long operations) const {
-    const long long share = times_ == nullptr ? 0 : times_->multiprocessors_of(timeline);
-    if (share <= 0 || !done(call(acquire_.ptr())))
+bool EmulatedWork::end(EmulatedTimeline &timeline, long long bytes, long long operations) const {
+    if (times_ == nullptr || !done(call(times_->clock().acquire.ptr())))
         return false;
-    const long long alone = std::max(bytes / bytes_per_nanosecond_, operations / operations_per_nanosecond_);
-    const long long busy = share == multiprocessors_ ? alone : alone * multiprocessors_ / share;
-    const bool occupied = times_->occupy(timeline, launch_ + busy) >= 0;
+    const bool occupied = times_->occupy(timeline, kernel_.of(bytes, operations, timeline.multiprocessors)) >= 0;
     PyObject *const error = occupied ? nullptr : taken_exception();
-    const bool released = done(call(release_.ptr()));
+    const bool released = done(call(times_->clock().release.ptr()));
     if (error != nullptr)
         set_exception(error);
     return occupied && released;
-}
-
-// The dictionaries of `thread_` and `streams_` in this thread, as a pair: a borrowed reference. Null if there is none,
-// or if a Python error is set. Python takes 40 ns to find a dictionary, so the thread keeps the pair beside them. The
-// end of the thread drops all of them at once, and finalizers that run later in that thread find new ones.
-PyObject *EmulatedWork::locals() const {
-    PyObject *const of_all = PyThreadState_GetDict();
-    if (of_all == nullptr)
-        return nullptr;
-    PyObject *const known = PyDict_GetItemWithError(of_all, locals_name_.ptr());
-    if (known != nullptr || PyErr_Occurred())
-        return known;
-    const Owned of_thread(PyObject_GetAttr(thread_.ptr(), dict_name));
-    const Owned of_streams(of_thread ? PyObject_GetAttr(streams_.ptr(), dict_name) : nullptr);
-    const Owned pair(of_streams ? PyTuple_Pack(2, of_thread.get(), of_streams.get()) : nullptr);
-    return pair && PyDict_SetItem(of_all, locals_name_.ptr(), pair.get()) == 0 ? pair.get() : nullptr;
 }
 
 bool EmulatedWork::has_obstacle() const {
@@ -89,37 +55,26 @@ bool EmulatedWork::has_obstacle() const {
 }
 
 // Takes the stream only if it exists on the current device: Python raises the errors for other streams.
-bool EmulatedWork::find_stream(Begun *begun, PyObject *streams) const {
-    PyObject *const pair = PyDict_GetItemWithError(streams, streams_name);
-    PyObject *const current = pair == nullptr ? nullptr : PyTuple_GetItem(pair, 0);
-    PyObject *const stream = current == nullptr ? nullptr : PyTuple_GetItem(current, begun->device);
-    if (stream == nullptr)
+bool EmulatedWork::find_stream(Begun *begun, PyObject *stream) const {
+    const Owned handle(PyObject_GetAttr(stream, ptr_name));
+    begun->stream = handle ? static_cast<Stream>(PyLong_AsLongLong(handle.get())) : 0;
+    if (PyErr_Occurred())
         return false;
-    PyObject *timeline = nullptr;
-    if (stream == default_stream_.ptr()) {
-        timeline = times_->default_stream(begun->device);
-    } else {
-        const Owned handle(PyObject_GetAttr(stream, ptr_name));
-        timeline = handle ? PyDict_GetItemWithError(created_.ptr(), handle.get()) : nullptr;
-        if (timeline == nullptr || times_->device_of(timeline) != begun->device)
-            return false;
-        begun->stream = static_cast<Stream>(PyLong_AsLongLong(handle.get()));
-    }
-    Py_XINCREF(timeline);
+    PyObject *const timeline = begun->stream == 0 ? times_->default_stream(begun->device)
+                                                  : PyDict_GetItemWithError(created_.ptr(), handle.get());
+    if (timeline == nullptr || EmulatedTimeline::of(timeline).device != begun->device)
+        return false;
+    Py_INCREF(timeline);
     begun->timeline.set(timeline);
-    return timeline != nullptr && !PyErr_Occurred();
+    return true;
 }
 
 void bind_emulated_work(nb::module_ &module) {
-    device_name = interned("device").release().ptr();
-    streams_name = interned("streams").release().ptr();
     ptr_name = interned("ptr").release().ptr();
-    dict_name = interned("__dict__").release().ptr();
     nb::class_<EmulatedWork>(module, "EmulatedWork")
         .def(nb::init<>())
-        .def("use", &EmulatedWork::use, nb::arg("times"), nb::arg("acquire"), nb::arg("release"), nb::arg("thread"),
-             nb::arg("streams"), nb::arg("default_stream"), nb::arg("created"), nb::arg("obstacles"), nb::arg("launch"),
-             nb::arg("bytes_per_nanosecond"), nb::arg("operations_per_nanosecond"), nb::arg("multiprocessors"))
+        .def("use", &EmulatedWork::use, nb::arg("times"), nb::arg("thread"), nb::arg("created"), nb::arg("obstacles"),
+             nb::arg("kernel"))
         .def("forget", &EmulatedWork::forget)
         .def("begin",
              [](const EmulatedWork &self) -> nb::object {
@@ -132,8 +87,8 @@ void bind_emulated_work(nb::module_ &module) {
              })
         .def(
             "end",
-            [](const EmulatedWork &self, nb::handle timeline, long long bytes, long long operations) {
-                if (!self.end(timeline.ptr(), bytes, operations))
+            [](const EmulatedWork &self, EmulatedTimeline &timeline, long long bytes, long long operations) {
+                if (!self.end(timeline, bytes, operations))
                     nb::raise_python_error();
             },
             nb::arg("timeline"), nb::arg("bytes"), nb::arg("operations") = 0);

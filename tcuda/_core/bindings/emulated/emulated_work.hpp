@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "bindings/emulated/emulated_thread.hpp"
 #include "bindings/emulated/emulated_times.hpp"
 #include "bindings/python/owned.hpp"
 #include "driver/driver.hpp"
@@ -15,16 +16,11 @@ namespace tcuda {
 // done at once.
 class EmulatedWork {
 public:
-    // Uses a runtime. `times` moves its clock, and `acquire` and `release` are the methods of the lock of the clock.
-    // `thread` has the current device, and `streams` has the current streams as the first item of a pair. Both are
-    // `threading.local` objects. `default_stream` is the default stream among the streams. `created` has the other
-    // streams of the runtime by handle. Each of `obstacles` is a list that is empty if work is done at once. A kernel
-    // takes `launch` nanoseconds, and then the time for its bytes or for its floating-point operations on
-    // `multiprocessors`; a stream with a share of them takes longer.
-    void use(nanobind::object times, nanobind::object acquire, nanobind::object release, nanobind::object thread,
-             nanobind::object streams, nanobind::object default_stream, nanobind::dict created,
-             nanobind::tuple obstacles, long long launch, long long bytes_per_nanosecond,
-             long long operations_per_nanosecond, long long multiprocessors);
+    // Uses a runtime. `times` moves its clock. `thread` has the current device and the current streams. `created` has
+    // the streams of the runtime by handle, except the default streams. Each of `obstacles` is a list that is empty if
+    // work is done at once. `kernel` gives the time of a kernel.
+    void use(nanobind::object times, nanobind::object thread, nanobind::dict created, nanobind::tuple obstacles,
+             const KernelTime &kernel);
 
     // In a forked child: forgets the runtime.
     void forget() { times_ = nullptr; }
@@ -41,19 +37,18 @@ public:
 
     // Lets the stream be busy with the work. False with a Python error set if that fails.
     bool end(const Begun &begun, long long bytes, long long operations = 0) const {
-        return end(begun.timeline.get(), bytes, operations);
+        return end(EmulatedTimeline::of(begun.timeline.get()), bytes, operations);
     }
-    bool end(PyObject *timeline, long long bytes, long long operations) const;
+    bool end(EmulatedTimeline &timeline, long long bytes, long long operations) const;
 
 private:
-    PyObject *locals() const;
     bool has_obstacle() const;
-    bool find_stream(Begun *begun, PyObject *streams) const;
+    bool find_stream(Begun *begun, PyObject *stream) const;
 
-    nanobind::object times_object_, acquire_, release_, thread_, streams_, default_stream_, created_, obstacles_;
+    nanobind::object times_object_, thread_object_, created_, obstacles_;
     const EmulatedTimes *times_ = nullptr; // null without a runtime
-    nanobind::object locals_name_; // in the dictionary of a thread
-    long long launch_ = 0, bytes_per_nanosecond_ = 1, operations_per_nanosecond_ = 1, multiprocessors_ = 1;
+    const EmulatedThread *thread_ = nullptr;
+    KernelTime kernel_;
 };
 
 // Adds the class to the module.

@@ -1,5 +1,3 @@
-#include "bindings/graphs/graphs_module.hpp"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
@@ -61,6 +59,7 @@ std::pair<int, std::uint64_t> number_of(const NodeReader &reader, libcuda::Graph
 
 } // namespace
 
+// Adds the calls for graphs, and the launcher of a graph, to the module.
 void bind_graphs(nb::module_ &module) {
     nb::class_<CudaGraphs>(module, "CudaGraphs")
         .def(nb::init<>())

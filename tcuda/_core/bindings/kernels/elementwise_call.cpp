@@ -298,7 +298,8 @@ PyObject *make_elementwise_call_type() {
     if (transpose_name == nullptr || reduce_name == nullptr)
         return nullptr;
     static PyMethodDef methods[] = {{"__reduce__", reduced, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-    return Base::make_type("tcuda._core.ElementwiseCall", sizeof(ElementwiseCall), {Base::member("__wrapped__", fallback)},
+    return Base::make_type("tcuda._core.ElementwiseCall", sizeof(ElementwiseCall),
+                           {Base::member("__wrapped__", fallback)},
                            {{Py_tp_getattro, reinterpret_cast<void *>(attribute)},
                             {Py_tp_methods, methods},
                             {Py_tp_repr, reinterpret_cast<void *>(represented)}});

@@ -157,8 +157,10 @@ bool read_stream(PyObject *given, libcuda::Stream *handle) {
     }
     if (number == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "stream must be a stream of tcuda, CuPy or torch, or None for the current one; "
-                     "got an object of %R", reinterpret_cast<PyObject *>(Py_TYPE(given)));
+        PyErr_Format(PyExc_TypeError,
+                     "stream must be a stream of tcuda, CuPy or torch, or None for the current one; "
+                     "got an object of %R",
+                     reinterpret_cast<PyObject *>(Py_TYPE(given)));
     }
     if (number == nullptr)
         return false;
@@ -237,9 +239,9 @@ bool launch_by_python(const KernelFunction &self, const LaunchShape &shape, PyOb
                                                       static_cast<Py_ssize_t>(parameters.bytes()));
     if (bytes == nullptr)
         return false;
-    return done(call_with(self.held[launch],
-                          Py_BuildValue("((III)(III)NOIO)", g[0], g[1], g[2], b[0], b[1], b[2], bytes, arguments,
-                                        shape.shared, stream == nullptr ? Py_None : stream)));
+    return done(
+        call_with(self.held[launch], Py_BuildValue("((III)(III)NOIO)", g[0], g[1], g[2], b[0], b[1], b[2], bytes,
+                                                   arguments, shape.shared, stream == nullptr ? Py_None : stream)));
 }
 
 bool launched(const KernelFunction &self, const Given &given, PyObject *arguments) {
@@ -270,7 +272,8 @@ PyObject *call_kernel(PyObject *object, PyObject *const *values, size_t flagged_
         return nullptr;
     bool is_launched = false;
     try {
-        is_launched = are_calls_noted() ? launched_with_notes(self, given, arguments) : launched(self, given, arguments);
+        is_launched =
+            are_calls_noted() ? launched_with_notes(self, given, arguments) : launched(self, given, arguments);
     } catch (const std::bad_alloc &) {
         PyErr_NoMemory();
     }

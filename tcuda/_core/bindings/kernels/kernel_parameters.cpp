@@ -204,19 +204,16 @@ Outcome pack_other(PyObject *object, const Parameter &parameter, std::byte *targ
 // The types are tried in the order of their frequency.
 Outcome pack_value(PyObject *object, const Parameter &parameter, std::byte *target) {
     if (PyLong_Check(object) && parameter.kind != ParameterKind::structure)
-        return PyBool_Check(object) && parameter.kind == ParameterKind::pointer
-                   ? Outcome::no_match
-                   : pack_int(object, parameter, target);
+        return PyBool_Check(object) && parameter.kind == ParameterKind::pointer ? Outcome::no_match
+                                                                                : pack_int(object, parameter, target);
     if (PyFloat_CheckExact(object)) {
-        const bool is_floating =
-            parameter.kind == ParameterKind::floating || parameter.kind == ParameterKind::bfloat16;
+        const bool is_floating = parameter.kind == ParameterKind::floating || parameter.kind == ParameterKind::bfloat16;
         return is_floating ? pack_floating(PyFloat_AsDouble(object), parameter, target) : Outcome::no_match;
     }
     if (object == Py_None && parameter.kind == ParameterKind::pointer)
         return pack_bits(0, parameter, target);
     if (PyComplex_CheckExact(object))
-        return parameter.kind == ParameterKind::structure ? pack_complex(object, parameter, target)
-                                                          : Outcome::no_match;
+        return parameter.kind == ParameterKind::structure ? pack_complex(object, parameter, target) : Outcome::no_match;
     return pack_other(object, parameter, target);
 }
 

@@ -1,5 +1,3 @@
-#include "bindings/kernels/kernels_module.hpp"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -55,6 +53,7 @@ nb::object checked(PyObject *made) {
 
 } // namespace
 
+// Adds the parameters of kernels, and the callables that launch kernels, to the module.
 void bind_kernels(nb::module_ &module) {
     nb::class_<ArrayAddresses>(module, "ArrayAddresses")
         .def(nb::init<nb::type_object, nb::object, nb::object, nb::object, nb::object>(), nb::arg("type"),
@@ -92,10 +91,9 @@ void bind_kernels(nb::module_ &module) {
     module.def(
         "python_kernel",
         [type](nb::str name, nb::object parameters, nb::object launch, nb::object configure) {
-            return checked(make_kernel_function(type.ptr(),
-                                                {name.ptr(), parameters.ptr(),
-                                                 nb::cast<const KernelParameters *>(parameters), Py_None, nullptr,
-                                                 nullptr, launch.ptr(), configure.ptr()}));
+            return checked(make_kernel_function(type.ptr(), {name.ptr(), parameters.ptr(),
+                                                             nb::cast<const KernelParameters *>(parameters), Py_None,
+                                                             nullptr, nullptr, launch.ptr(), configure.ptr()}));
         },
         nb::arg("name"), nb::arg("parameters"), nb::arg("launch"), nb::arg("configure").none() = nb::none());
 }

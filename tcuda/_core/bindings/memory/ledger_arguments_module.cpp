@@ -1,5 +1,3 @@
-#include "bindings/memory/ledger_arguments_module.hpp"
-
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 
@@ -11,6 +9,8 @@ namespace nb = nanobind;
 
 namespace tcuda {
 
+// Adds the classes of the arguments of a Ledger's methods to the module: settings, sources of memory, trackers, and the
+// choice of the stacks that the history notes.
 void bind_ledger_arguments(nb::module_ &module) {
     nb::class_<Settings>(module, "Settings")
         .def(nb::init<>())
@@ -23,12 +23,13 @@ void bind_ledger_arguments(nb::module_ &module) {
 
     nb::class_<ExternalSource>(module, "Source");
     nb::class_<PythonSource, ExternalSource>(module, "PythonSource")
-        .def("__init__",
-             [](PythonSource *made, nb::object pool, bool reports_segments, std::size_t unit) {
-                 const Reserve reserve = reports_segments ? Reserve::reported : Reserve::unknown;
-                 new (made) PythonSource(std::move(pool), reserve, unit);
-             },
-             nb::arg("pool"), nb::arg("reports_segments"), nb::arg("unit"));
+        .def(
+            "__init__",
+            [](PythonSource *made, nb::object pool, bool reports_segments, std::size_t unit) {
+                const Reserve reserve = reports_segments ? Reserve::reported : Reserve::unknown;
+                new (made) PythonSource(std::move(pool), reserve, unit);
+            },
+            nb::arg("pool"), nb::arg("reports_segments"), nb::arg("unit"));
     nb::class_<OwnedLibrarySource, ExternalSource>(module, "LibrarySource")
         .def(nb::init<std::uintptr_t, std::uintptr_t, nb::object>(), nb::arg("allocate"), nb::arg("free"),
              nb::arg("owner"));

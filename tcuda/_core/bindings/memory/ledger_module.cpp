@@ -1,5 +1,3 @@
-#include "bindings/memory/ledger_module.hpp"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -135,6 +133,7 @@ void set_metadata(Self &self, std::string text) {
 
 } // namespace
 
+// Adds the class Ledger to the module, and connects the ledger with Python's lock and Python's stacks.
 void bind_ledger(nb::module_ &module) {
     CallerStack::connect(note_python_stack);
     connect_interpreter();
@@ -144,207 +143,258 @@ void bind_ledger(nb::module_ &module) {
     nb::class_<Self>(module, "Ledger")
         .def(nb::init<Driver &, int, const Settings &, nb::object, nb::object>(), nb::arg("driver"), nb::arg("devices"),
              nb::arg("settings"), nb::arg("fail_memory"), nb::arg("fail_driver"), nb::keep_alive<1, 2>())
-        .def("allocate",
-             [](Self &self, int device, std::size_t size, Stream stream) {
-                 return allocate(self, device, size, stream);
-             },
-             nb::arg("device"), nb::arg("size"), nb::arg("stream"))
-        .def("allocate_block",
-             [](Self &self, int device, std::size_t size, Stream stream) {
-                 std::size_t block_size = 0;
-                 const Address address = allocate(self, device, size, stream, &block_size);
-                 return std::pair(address, block_size);
-             },
-             nb::arg("device"), nb::arg("size"), nb::arg("stream"))
-        .def("free",
-             [](Self &self, Address address) {
-                 const bool found = self.ledger.free(address);
-                 Interruption::deliver();
-                 return found;
-             },
-             nb::arg("address"))
-        .def("record_stream",
-             [](Self &self, int device, Address address, Stream stream) {
-                 return of(self, device).record_stream(address, key_of(stream));
-             },
-             nb::arg("device"), nb::arg("address"), nb::arg("stream"))
-        .def("stream_created", [](Self &self, int device, Stream stream) { of(self, device).stream_created(stream); },
-             nb::arg("device"), nb::arg("stream"))
-        .def("stream_about_to_be_destroyed",
-             [](Self &self, int device, Stream stream) {
-                 guarded_without_lock(self, [&] { of(self, device).stream_about_to_be_destroyed(stream); });
-             },
-             nb::arg("device"), nb::arg("stream"))
-        .def("size_of", [](Self &self, int device, Address address) { return of(self, device).size_of(address); },
-             nb::arg("device"), nb::arg("address"))
-        .def("stream_of",
-             [](Self &self, int device, Address address) -> nb::object {
-                 const auto handle = of(self, device).stream_of(address);
-                 return handle ? nb::cast(*handle) : nb::none();
-             },
-             nb::arg("device"), nb::arg("address"))
-        .def("block_at",
-             [](Self &self, int device, Address address) -> nb::object {
-                 const auto found = of(self, device).block_at(address);
-                 if (!found)
-                     return nb::none();
-                 return nb::make_tuple(found->address, found->requested, found->size, found->allocated, found->is_private);
-             },
-             nb::arg("device"), nb::arg("address"))
+        .def(
+            "allocate",
+            [](Self &self, int device, std::size_t size, Stream stream) {
+                return allocate(self, device, size, stream);
+            },
+            nb::arg("device"), nb::arg("size"), nb::arg("stream"))
+        .def(
+            "allocate_block",
+            [](Self &self, int device, std::size_t size, Stream stream) {
+                std::size_t block_size = 0;
+                const Address address = allocate(self, device, size, stream, &block_size);
+                return std::pair(address, block_size);
+            },
+            nb::arg("device"), nb::arg("size"), nb::arg("stream"))
+        .def(
+            "free",
+            [](Self &self, Address address) {
+                const bool found = self.ledger.free(address);
+                Interruption::deliver();
+                return found;
+            },
+            nb::arg("address"))
+        .def(
+            "record_stream",
+            [](Self &self, int device, Address address, Stream stream) {
+                return of(self, device).record_stream(address, key_of(stream));
+            },
+            nb::arg("device"), nb::arg("address"), nb::arg("stream"))
+        .def(
+            "stream_created", [](Self &self, int device, Stream stream) { of(self, device).stream_created(stream); },
+            nb::arg("device"), nb::arg("stream"))
+        .def(
+            "stream_about_to_be_destroyed",
+            [](Self &self, int device, Stream stream) {
+                guarded_without_lock(self, [&] { of(self, device).stream_about_to_be_destroyed(stream); });
+            },
+            nb::arg("device"), nb::arg("stream"))
+        .def(
+            "size_of", [](Self &self, int device, Address address) { return of(self, device).size_of(address); },
+            nb::arg("device"), nb::arg("address"))
+        .def(
+            "stream_of",
+            [](Self &self, int device, Address address) -> nb::object {
+                const auto handle = of(self, device).stream_of(address);
+                return handle ? nb::cast(*handle) : nb::none();
+            },
+            nb::arg("device"), nb::arg("address"))
+        .def(
+            "block_at",
+            [](Self &self, int device, Address address) -> nb::object {
+                const auto found = of(self, device).block_at(address);
+                if (!found)
+                    return nb::none();
+                return nb::make_tuple(found->address, found->requested, found->size, found->allocated,
+                                      found->is_private);
+            },
+            nb::arg("device"), nb::arg("address"))
         .def("sharing_of", sharing_of, nb::arg("device"), nb::arg("address"))
-        .def("export_piece",
-             [](Self &self, int device, Address address) {
-                 return guarded(self, [&] { return of(self, device).export_piece(address); });
-             },
-             nb::arg("device"), nb::arg("address"))
-        .def("import_pieces",
-             [](Self &self, int device, const std::vector<ImportedMemory::Piece> &pieces) {
-                 return guarded(self, [&] { return of(self, device).import_pieces(pieces); });
-             },
-             nb::arg("device"), nb::arg("pieces"))
-        .def("use", [](Self &self, int device) { guarded_without_lock(self, [&] { self.ledger.use(device); }); },
-             nb::arg("device"))
-        .def("release_imported",
-             [](Self &self, int device, Address address) { return of(self, device).release_imported(address); },
-             nb::arg("device"), nb::arg("address"))
-        .def("empty_cache",
-             [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },
-             nb::arg("device"))
+        .def(
+            "export_piece",
+            [](Self &self, int device, Address address) {
+                return guarded(self, [&] { return of(self, device).export_piece(address); });
+            },
+            nb::arg("device"), nb::arg("address"))
+        .def(
+            "import_pieces",
+            [](Self &self, int device, const std::vector<ImportedMemory::Piece> &pieces) {
+                return guarded(self, [&] { return of(self, device).import_pieces(pieces); });
+            },
+            nb::arg("device"), nb::arg("pieces"))
+        .def(
+            "use", [](Self &self, int device) { guarded_without_lock(self, [&] { self.ledger.use(device); }); },
+            nb::arg("device"))
+        .def(
+            "release_imported",
+            [](Self &self, int device, Address address) { return of(self, device).release_imported(address); },
+            nb::arg("device"), nb::arg("address"))
+        .def(
+            "empty_cache",
+            [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },
+            nb::arg("device"))
         .def("cupy_functions", cupy_functions, nb::arg("current_stream"), nb::arg("begin"))
         .def("cupy_segment_functions", cupy_segment_functions, nb::arg("current_stream"), nb::arg("refuse"))
-        .def("allocate_segment",
-             [](Self &self, int device, std::size_t size) { return of(self, device).allocate_segment(size); },
-             nb::arg("device"), nb::arg("size"))
-        .def("free_segment", [](Self &self, int device, Address address) { of(self, device).free_segment(address); },
-             nb::arg("device"), nb::arg("address"))
+        .def(
+            "allocate_segment",
+            [](Self &self, int device, std::size_t size) { return of(self, device).allocate_segment(size); },
+            nb::arg("device"), nb::arg("size"))
+        .def(
+            "free_segment", [](Self &self, int device, Address address) { of(self, device).free_segment(address); },
+            nb::arg("device"), nb::arg("address"))
         .def("share", share_with_torch)
-        .def("change_source",
-             [](Self &self, std::shared_ptr<ExternalSource> source) {
-                 return self.ledger.change_source(std::move(source));
-             },
-             nb::arg("source").none())
-        .def("change_settings",
-             [](Self &self, const Settings &settings) {
-                 self.ledger.each([&](DeviceLedger &ledger) { ledger.change_settings(settings); });
-             },
-             nb::arg("settings"))
-        .def_prop_rw("caching", [](Self &self) { return self.ledger.caching(); },
-                     [](Self &self, bool enabled) { self.ledger.enable_caching(enabled); })
+        .def(
+            "change_source",
+            [](Self &self, std::shared_ptr<ExternalSource> source) {
+                return self.ledger.change_source(std::move(source));
+            },
+            nb::arg("source").none())
+        .def(
+            "change_settings",
+            [](Self &self, const Settings &settings) {
+                self.ledger.each([&](DeviceLedger &ledger) { ledger.change_settings(settings); });
+            },
+            nb::arg("settings"))
+        .def(
+            "set_padding",
+            [](Self &self, std::size_t padding) {
+                self.ledger.each([&](DeviceLedger &ledger) { ledger.set_padding(padding); });
+            },
+            nb::arg("padding"))
+        .def_prop_rw(
+            "caching", [](Self &self) { return self.ledger.caching(); },
+            [](Self &self, bool enabled) { self.ledger.enable_caching(enabled); })
         // Pools
         .def("next_pool", [](Self &self) { return self.ledger.next_pool(); })
-        .def("create_pool",
-             [](Self &self, int device, PoolId id, std::shared_ptr<ExternalSource> library, bool split,
-                bool use_on_oom) {
-                 of(self, device).create_pool(id, std::move(library), split, use_on_oom);
-             },
-             nb::arg("device"), nb::arg("id"), nb::arg("library").none(), nb::arg("split"), nb::arg("use_on_oom"))
-        .def("release_pool",
-             [](Self &self, int device, PoolId id) {
-                 guarded_without_lock(self, [&] { of(self, device).release_pool(id); });
-             },
-             nb::arg("device"), nb::arg("id"))
-        .def("pool_uses", [](Self &self, int device, PoolId id) { return of(self, device).pool_uses(id); },
-             nb::arg("device"), nb::arg("id"))
-        .def("begin_pool",
-             [](Self &self, int device, PoolId id, std::uint64_t use) { of(self, device).begin_pool(id, use); },
-             nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
-        .def("end_pool",
-             [](Self &self, int device, PoolId id, std::uint64_t use) {
-                 guarded_without_lock(self, [&] { of(self, device).end_pool(id, use); });
-             },
-             nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
+        .def(
+            "create_pool",
+            [](Self &self, int device, PoolId id, std::shared_ptr<ExternalSource> library, bool split,
+               bool use_on_oom) { of(self, device).create_pool(id, std::move(library), split, use_on_oom); },
+            nb::arg("device"), nb::arg("id"), nb::arg("library").none(), nb::arg("split"), nb::arg("use_on_oom"))
+        .def(
+            "release_pool",
+            [](Self &self, int device, PoolId id) {
+                guarded_without_lock(self, [&] { of(self, device).release_pool(id); });
+            },
+            nb::arg("device"), nb::arg("id"))
+        .def(
+            "pool_uses", [](Self &self, int device, PoolId id) { return of(self, device).pool_uses(id); },
+            nb::arg("device"), nb::arg("id"))
+        .def(
+            "begin_pool",
+            [](Self &self, int device, PoolId id, std::uint64_t use) { of(self, device).begin_pool(id, use); },
+            nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
+        .def(
+            "end_pool",
+            [](Self &self, int device, PoolId id, std::uint64_t use) {
+                guarded_without_lock(self, [&] { of(self, device).end_pool(id, use); });
+            },
+            nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         // Captures
         .def("expect_capture", [](Self &self) { return std::make_unique<ExpectedCapture>(self); })
         .def("begin_capture", begin_capture, nb::arg("id"), nb::arg("device"), nb::arg("stream"))
-        .def("end_capture",
-             [](Self &self, CaptureId capture) {
-                 guarded_without_lock(self, [&] { self.ledger.end_capture(capture); });
-             },
-             nb::arg("capture"))
-        .def("begin_part",
-             [](Self &self, CaptureId capture, int device, Stream stream) {
-                 return guarded(self, [&] { return self.ledger.begin_part(capture, device, key_of(stream)); });
-             },
-             nb::arg("capture"), nb::arg("device"), nb::arg("stream"))
-        .def("end_part",
-             [](Self &self, CaptureId part) {
-                 guarded_without_lock(self, [&] { self.ledger.end_part(part); });
-             },
-             nb::arg("part"))
-        .def("has_capture", [](Self &self, CaptureId capture) { return self.ledger.has_capture(capture); },
-             nb::arg("capture"))
-        .def("hold",
-             [](Self &self, const std::vector<Address> &addresses, CaptureId capture) {
-                 return self.ledger.hold(addresses, capture);
-             },
-             nb::arg("addresses"), nb::arg("capture"))
-        .def("release_graph",
-             [](Self &self, PoolId id, const std::vector<Address> &held, bool replayed) {
-                 guarded_without_lock(self, [&] { self.ledger.release_graph(id, held, replayed); });
-             },
-             nb::arg("id"), nb::arg("held"), nb::arg("replayed"))
+        .def(
+            "end_capture",
+            [](Self &self, CaptureId capture) {
+                guarded_without_lock(self, [&] { self.ledger.end_capture(capture); });
+            },
+            nb::arg("capture"))
+        .def(
+            "begin_part",
+            [](Self &self, CaptureId capture, int device, Stream stream) {
+                return guarded(self, [&] { return self.ledger.begin_part(capture, device, key_of(stream)); });
+            },
+            nb::arg("capture"), nb::arg("device"), nb::arg("stream"))
+        .def(
+            "end_part",
+            [](Self &self, CaptureId part) { guarded_without_lock(self, [&] { self.ledger.end_part(part); }); },
+            nb::arg("part"))
+        .def(
+            "has_capture", [](Self &self, CaptureId capture) { return self.ledger.has_capture(capture); },
+            nb::arg("capture"))
+        .def(
+            "hold",
+            [](Self &self, const std::vector<Address> &addresses, CaptureId capture) {
+                return self.ledger.hold(addresses, capture);
+            },
+            nb::arg("addresses"), nb::arg("capture"))
+        .def(
+            "release_graph",
+            [](Self &self, PoolId id, const std::vector<Address> &held, bool replayed) {
+                guarded_without_lock(self, [&] { self.ledger.release_graph(id, held, replayed); });
+            },
+            nb::arg("id"), nb::arg("held"), nb::arg("replayed"))
         // Limits
-        .def("set_memory_fraction",
-             [](Self &self, int device, double fraction) { of(self, device).set_memory_fraction(fraction); },
-             nb::arg("device"), nb::arg("fraction"))
-        .def("memory_fraction", [](Self &self, int device) { return of(self, device).memory_fraction(); },
-             nb::arg("device"))
+        .def(
+            "set_memory_fraction",
+            [](Self &self, int device, double fraction) { of(self, device).set_memory_fraction(fraction); },
+            nb::arg("device"), nb::arg("fraction"))
+        .def(
+            "memory_fraction", [](Self &self, int device) { return of(self, device).memory_fraction(); },
+            nb::arg("device"))
         // Statistics
-        .def("statistics", [](Self &self, int device) { return dict_of(of(self, device).statistics()); },
-             nb::arg("device"))
-        .def("allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.current; },
-             nb::arg("device"))
-        .def("peak_allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.peak; },
-             nb::arg("device"))
-        .def("reserved", [](Self &self, int device) { return of(self, device).bytes().reserved_bytes.current; },
-             nb::arg("device"))
-        .def("peak_reserved", [](Self &self, int device) { return of(self, device).bytes().reserved_bytes.peak; },
-             nb::arg("device"))
-        .def("reset_peaks", [](Self &self, int device) { of(self, device).reset_peaks(); }, nb::arg("device"))
-        .def("reset_accumulated", [](Self &self, int device) { of(self, device).reset_accumulated(); },
-             nb::arg("device"))
+        .def(
+            "statistics", [](Self &self, int device) { return dict_of(of(self, device).statistics()); },
+            nb::arg("device"))
+        .def(
+            "allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.current; },
+            nb::arg("device"))
+        .def(
+            "peak_allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.peak; },
+            nb::arg("device"))
+        .def(
+            "reserved", [](Self &self, int device) { return of(self, device).bytes().reserved_bytes.current; },
+            nb::arg("device"))
+        .def(
+            "peak_reserved", [](Self &self, int device) { return of(self, device).bytes().reserved_bytes.peak; },
+            nb::arg("device"))
+        .def(
+            "reset_peaks", [](Self &self, int device) { of(self, device).reset_peaks(); }, nb::arg("device"))
+        .def(
+            "reset_accumulated", [](Self &self, int device) { of(self, device).reset_accumulated(); },
+            nb::arg("device"))
         .def("attach", attach, nb::arg("device"), nb::arg("tracker"))
         .def("detach", detach, nb::arg("device"), nb::arg("tracker"))
-        .def("read",
-             [](Self &self, int device, const Tracker &tracker) { return figures_of(of(self, device).read(tracker)); },
-             nb::arg("device"), nb::arg("tracker"))
+        .def(
+            "read",
+            [](Self &self, int device, const Tracker &tracker) { return figures_of(of(self, device).read(tracker)); },
+            nb::arg("device"), nb::arg("tracker"))
         // History
-        .def("record_history",
-             [](Self &self, Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear) {
-                 self.ledger.each(
-                     [&](DeviceLedger &ledger) { ledger.record_history(stacks, capacity, skipped, clear); });
-                 self.ledger.host().record_history(stacks, capacity, skipped, clear);
-             },
-             nb::arg("stacks"), nb::arg("capacity"), nb::arg("skipped"), nb::arg("clear"))
+        .def(
+            "record_history",
+            [](Self &self, Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear) {
+                self.ledger.each(
+                    [&](DeviceLedger &ledger) { ledger.record_history(stacks, capacity, skipped, clear); });
+                self.ledger.host().record_history(stacks, capacity, skipped, clear);
+            },
+            nb::arg("stacks"), nb::arg("capacity"), nb::arg("skipped"), nb::arg("clear"))
         .def("stop_history",
              [](Self &self) {
                  self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); });
                  self.ledger.host().stop_history();
              })
         .def("set_metadata", set_metadata, nb::lock_self(), nb::arg("text"))
-        .def("metadata", [](Self &self) { return self.metadata; }, nb::lock_self())
-        .def("snapshot",
-             [](Self &self, std::optional<PoolId> pool, bool traces) { return snapshot_of(self.ledger, pool, traces); },
-             nb::lock_self(), nb::arg("pool").none(), nb::arg("traces"))
+        .def(
+            "metadata", [](Self &self) { return self.metadata; }, nb::lock_self())
+        .def(
+            "snapshot",
+            [](Self &self, std::optional<PoolId> pool, bool traces) { return snapshot_of(self.ledger, pool, traces); },
+            nb::lock_self(), nb::arg("pool").none(), nb::arg("traces"))
         // Page-locked memory of the host
         .def("host_statistics", [](Self &self) { return dict_of(self.ledger.host().statistics()); })
-        .def("host_snapshot", [](Self &self) { return host_snapshot_of(self.ledger.host()); }, nb::lock_self())
+        .def(
+            "host_snapshot", [](Self &self) { return host_snapshot_of(self.ledger.host()); }, nb::lock_self())
         .def("attach_to_host", attach_to_host, nb::arg("tracker"))
         .def("detach_from_host", detach_from_host, nb::arg("tracker"))
-        .def("read_host", [](Self &self, const Tracker &tracker) { return figures_of(self.ledger.host().read(tracker)); },
-             nb::arg("tracker"))
+        .def(
+            "read_host",
+            [](Self &self, const Tracker &tracker) { return figures_of(self.ledger.host().read(tracker)); },
+            nb::arg("tracker"))
         .def("reset_host_peaks", [](Self &self) { self.ledger.host().reset_peaks(); })
         .def("reset_host_accumulated", [](Self &self) { self.ledger.host().reset_accumulated(); })
-        .def("change_host_settings",
-             [](Self &self, bool registers_pages, unsigned threads, std::size_t reserved_segment,
-                bool background_thread) {
-                 self.ledger.host().change_settings({registers_pages, threads, reserved_segment, background_thread});
-             },
-             nb::arg("registers_pages"), nb::arg("threads"), nb::arg("reserved_segment"), nb::arg("background_thread"))
+        .def(
+            "change_host_settings",
+            [](Self &self, bool registers_pages, unsigned threads, std::size_t reserved_segment,
+               bool background_thread) {
+                self.ledger.host().change_settings({registers_pages, threads, reserved_segment, background_thread});
+            },
+            nb::arg("registers_pages"), nb::arg("threads"), nb::arg("reserved_segment"), nb::arg("background_thread"))
         .def("begin_host_rest", [](Self &self) { self.ledger.host().begin_rest(); })
         .def("end_host_rest", [](Self &self) { self.ledger.host().end_rest(); })
-        .def("host_allocation_at",
-             [](Self &self, Address address) { return self.ledger.host().allocation_at(address); }, nb::arg("address"))
+        .def(
+            "host_allocation_at", [](Self &self, Address address) { return self.ledger.host().allocation_at(address); },
+            nb::arg("address"))
         .def("empty_host_cache",
              [](Self &self) { guarded_without_lock(self, [&] { self.ledger.host().empty_cache(); }); })
         // The end of the process

@@ -14,6 +14,12 @@
 namespace nb = nanobind;
 
 namespace tcuda {
+namespace {
+
+// Frees arrays in cycles of references, as CuPy's pool does before it reports that a device has no room.
+void collect_garbage() { PyGC_Collect(); }
+
+} // namespace
 
 PyObject *OwnedMemory::make(PyObject *type, PythonLedger &ledger, int device, std::size_t size, Stream stream) {
     Owned made(PyType_GenericAlloc(reinterpret_cast<PyTypeObject *>(type), 0));
@@ -26,7 +32,7 @@ PyObject *OwnedMemory::make(PyObject *type, PythonLedger &ledger, int device, st
         return made.release();
     std::size_t block_size = 0;
     try {
-        memory.ptr = ledger.ledger.allocate(device, size, key_of(stream), &block_size);
+        memory.ptr = ledger.ledger.allocate(device, size, key_of(stream), &block_size, collect_garbage);
     } catch (...) {
         set_error(ledger);
         return nullptr;

@@ -12,7 +12,8 @@ namespace {
 constexpr Py_ssize_t most_axes = 32; // each version of NumPy takes as many
 constexpr long long most_bytes = 1ll << 62;
 
-// Multiplies `bytes` by a length. False if `length` is no exact integer, or if the product is not between 1 and most_bytes.
+// Multiplies `bytes` by a length. False if `length` is no exact integer, or if the product is not between 1 and
+// most_bytes.
 bool multiply(PyObject *length, Py_ssize_t *value, long long *bytes) {
     if (!PyLong_CheckExact(length))
         return false;
@@ -46,7 +47,8 @@ bool PageLockedArrays::find(nb::handle passed) {
     const Owned objects(PyObject_GetAttrString(found.dtype.ptr(), "hasobject"));
     if (!objects)
         return false;
-    found.itemsize = objects.get() == Py_False ? taken_integer(PyObject_GetAttrString(found.dtype.ptr(), "itemsize")) : 0;
+    found.itemsize =
+        objects.get() == Py_False ? taken_integer(PyObject_GetAttrString(found.dtype.ptr(), "itemsize")) : 0;
     if (found.itemsize < 0)
         return false;
     if (is_constant(passed.ptr(), found.dtype.ptr()))
@@ -77,8 +79,7 @@ nb::object PageLockedArrays::make(nb::handle shape, nb::handle passed) {
         return nb::none();
     void *address;
     const Owned memory(make_page_locked(ledger_.ptr(), static_cast<std::size_t>(bytes), &address));
-    PyObject *const made =
-        memory ? numpy_.array_over(address, memory.get(), dtype.ptr(), axes, lengths) : nullptr;
+    PyObject *const made = memory ? numpy_.array_over(address, memory.get(), dtype.ptr(), axes, lengths) : nullptr;
     if (made == nullptr)
         nb::raise_python_error();
     return nb::steal(made);

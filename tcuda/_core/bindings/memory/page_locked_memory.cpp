@@ -15,8 +15,7 @@ namespace tcuda {
 namespace {
 
 struct PageLockedMemory {
-    PyObject_HEAD
-    PyObject *owner; // the ledger that gets the memory back; null without memory
+    PyObject_HEAD PyObject *owner; // the ledger that gets the memory back; null without memory
     PythonLedger *ledger;
     HostBlock *block;
     unsigned long long ptr, size, requested;

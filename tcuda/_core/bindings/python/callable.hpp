@@ -15,8 +15,7 @@ namespace tcuda {
 
 // The layout of an object that holds `count` references.
 template <std::size_t count> struct Callable {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     PyObject *held[count];
 
     static Callable *of(PyObject *object) { return reinterpret_cast<Callable *>(object); }

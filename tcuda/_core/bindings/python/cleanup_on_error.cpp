@@ -58,10 +58,9 @@ PyObject *make_cleanup_on_error_type() {
     Py_XDECREF(types);
     if (method_type == nullptr)
         return nullptr;
-    return CleanupOnError::make_type("tcuda._core.CleanupOnError", sizeof(CleanupOnError),
-                                     {CleanupOnError::member("__wrapped__", function)},
-                                     {{Py_tp_descr_get, reinterpret_cast<void *>(get)}, {Py_tp_getset, attributes}},
-                                     Py_TPFLAGS_METHOD_DESCRIPTOR);
+    return CleanupOnError::make_type(
+        "tcuda._core.CleanupOnError", sizeof(CleanupOnError), {CleanupOnError::member("__wrapped__", function)},
+        {{Py_tp_descr_get, reinterpret_cast<void *>(get)}, {Py_tp_getset, attributes}}, Py_TPFLAGS_METHOD_DESCRIPTOR);
 }
 
 PyObject *make_cleanup_on_error(PyObject *type, PyObject *function, PyObject *mend) {

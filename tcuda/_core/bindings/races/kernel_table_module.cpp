@@ -1,5 +1,4 @@
-#include "bindings/races/kernel_table_module.hpp"
-
+// The functions by which Python describes kernels, and the readers of launches and of graphs for tests.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -88,19 +87,21 @@ void bind_table(nb::module_ &module) {
         .def("__init__", make_table, nb::arg("of_ptx") = nb::none())
         .def("describe_kernel", describe, nb::arg("module"), nb::arg("name"), nb::arg("parameters"),
              nb::arg("pointers"), nb::arg("complete"))
-        .def("add_ptx", [](KernelTable &table, Module of, nb::handle text) { table.add_ptx(of, text_of(text)); },
-             nb::arg("module"), nb::arg("text"))
+        .def(
+            "add_ptx", [](KernelTable &table, Module of, nb::handle text) { table.add_ptx(of, text_of(text)); },
+            nb::arg("module"), nb::arg("text"))
         .def("forget_module", &KernelTable::forget, nb::arg("module"))
         .def("sizes", sizes);
     module.def("kernel_table", &watch::kernel_table, nb::rv_policy::reference);
-    module.def("describe_kernel",
-               [](Module of, std::string kernel, const Parameters &parameters, const Pointers &pointers,
-                  bool complete) {
-                   describe(watch::kernel_table(), of, std::move(kernel), parameters, pointers, complete);
-               },
-               nb::arg("module"), nb::arg("name"), nb::arg("parameters"), nb::arg("pointers"), nb::arg("complete"));
-    module.def("add_ptx", [](Module of, nb::handle text) { watch::kernel_table().add_ptx(of, text_of(text)); },
-               nb::arg("module"), nb::arg("text"));
+    module.def(
+        "describe_kernel",
+        [](Module of, std::string kernel, const Parameters &parameters, const Pointers &pointers, bool complete) {
+            describe(watch::kernel_table(), of, std::move(kernel), parameters, pointers, complete);
+        },
+        nb::arg("module"), nb::arg("name"), nb::arg("parameters"), nb::arg("pointers"), nb::arg("complete"));
+    module.def(
+        "add_ptx", [](Module of, nb::handle text) { watch::kernel_table().add_ptx(of, text_of(text)); },
+        nb::arg("module"), nb::arg("text"));
     module.def("forget_module", [](Module of) { watch::kernel_table().forget(of); }, nb::arg("module"));
 }
 

@@ -1,5 +1,3 @@
-#include "bindings/races/kernel_uses_module.hpp"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -33,8 +31,8 @@ nb::tuple tuple_of(const KernelUse &use) {
     for (const auto &parameter : use.parameters)
         parameters.append(nb::make_tuple(parameter.offset, parameter.size));
     for (const auto &pointer : use.pointers)
-        pointers.append(nb::make_tuple(pointer.offset, kinds[int(pointer.kind)], pointer.possible,
-                                       decoded(pointer.label)));
+        pointers.append(
+            nb::make_tuple(pointer.offset, kinds[int(pointer.kind)], pointer.possible, decoded(pointer.label)));
     return nb::make_tuple(parameters, pointers, use.complete);
 }
 
@@ -58,6 +56,7 @@ nb::tuple uses_of_mangled_name(const std::string &name, const std::vector<std::p
 
 } // namespace
 
+// Adds the functions to the module that read what kernels do with memory.
 void bind_kernel_uses(nb::module_ &module) {
     module.def("uses_of_ptx", &uses_of_ptx, nb::arg("text"));
     module.def("uses_of_mangled_name", &uses_of_mangled_name, nb::arg("name"), nb::arg("parameters"));

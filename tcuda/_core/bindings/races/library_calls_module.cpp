@@ -1,5 +1,3 @@
-#include "bindings/races/library_calls_module.hpp"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -101,6 +99,7 @@ nb::list notes() {
 
 } // namespace
 
+// Adds the interception of calls of NVIDIA's libraries to the module.
 void bind_library_calls(nb::module_ &module) {
     module.def("begin_library_calls", begin, nb::arg("modules") = std::vector<std::string>());
     module.def("end_library_calls", end);

@@ -266,7 +266,8 @@ void stop_noting_calls() {
     ended.swap(noted().type);
     noted_calls_flag = false;
     if (ended != nullptr && *ended->slot == reinterpret_cast<void *>(call_noted))
-        *ended->slot = reinterpret_cast<void *>(ended->original); // another library may have replaced the slot meanwhile
+        *ended->slot =
+            reinterpret_cast<void *>(ended->original); // another library may have replaced the slot meanwhile
 }
 
 void note_arrays(PyObject *arguments, watch::CallNotes *notes) {

@@ -1,4 +1,4 @@
-#include "bindings/races/notes_module.hpp"
+#include <nanobind/nanobind.h>
 
 #include <vector>
 
@@ -48,6 +48,7 @@ nb::list current_notes() {
 
 } // namespace
 
+// Adds the class and the functions by which Python notes the memory of calls.
 void bind_notes(nb::module_ &module) {
     nb::class_<PythonNotes>(module, "Notes")
         .def("__init__", make_notes, nb::arg("accesses"))

@@ -31,8 +31,8 @@ watch::DriverQuestions questions_of(const watch::FindFunction &find, const std::
 
 PythonDriverWatch::PythonDriverWatch(nb::object made_for, const std::string &cupti, const std::string &driver)
     : detector(std::move(made_for)), told_(nb::cast<PythonRaceDetector &>(detector)), library_(cupti),
-      find_(functions_of(driver)), questions_(questions_of(find_, driver)), kernel_questions_(watch::KernelQuestions::from(find_)),
-      graph_questions_(watch::GraphQuestions::from(find_)),
+      find_(functions_of(driver)), questions_(questions_of(find_, driver)),
+      kernel_questions_(watch::KernelQuestions::from(find_)), graph_questions_(watch::GraphQuestions::from(find_)),
       launches_(told_.detector, watch::kernel_table(), kernel_questions_),
       graphs_(told_.detector, launches_, graph_questions_),
       watch_(told_.detector, launches_, graphs_, questions_, note_any_stack,

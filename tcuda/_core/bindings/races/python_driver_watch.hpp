@@ -15,8 +15,8 @@
 
 namespace tcuda {
 
-// A subscription of CUPTI that tells a detector of all calls of the driver, from the constructor to end(). Callbacks run
-// no Python code: the races that they find wait in pending_races().
+// A subscription of CUPTI that tells a detector of all calls of the driver, from the constructor to end(). Callbacks
+// run no Python code: the races that they find wait in pending_races().
 class PythonDriverWatch {
 public:
     // `driver` is the path of a library with the functions of libcuda. Throws std::runtime_error that says why CUPTI or

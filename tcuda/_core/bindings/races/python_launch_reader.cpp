@@ -138,8 +138,8 @@ void launch(PythonLaunchReader &self, int device, Stream stream, libcuda::Functi
     const Launch launch = launch_of(function, name, parameters, extra);
     for (; count != 0; --count) {
         const watch::NamedOperation operation = self.reader.uses_of(launch);
-        self.detector.tell(self.detector.detector.work(device, key_of(stream), operation.name, operation.uses,
-                                                       note_python_stack()));
+        self.detector.tell(
+            self.detector.detector.work(device, key_of(stream), operation.name, operation.uses, note_python_stack()));
     }
 }
 
@@ -172,13 +172,15 @@ void bind_reader(nb::module_ &module) {
         .def("launch", launch, nb::arg("device"), nb::arg("stream"), nb::arg("function"), nb::arg("name").none(),
              nb::arg("parameters"), nb::arg("extra") = 0, nb::arg("count") = 1)
         .def("seconds", seconds, nb::arg("function"), nb::arg("name").none(), nb::arg("parameters"), nb::arg("count"))
-        .def("module_loaded",
-             [](Self &self, watch::Module loaded, std::uintptr_t image) {
-                 self.reader.module_loaded(loaded, reinterpret_cast<const void *>(image));
-             },
-             nb::arg("module"), nb::arg("image"))
-        .def("module_unloaded", [](Self &self, watch::Module loaded) { self.reader.module_unloaded(loaded); },
-             nb::arg("module"));
+        .def(
+            "module_loaded",
+            [](Self &self, watch::Module loaded, std::uintptr_t image) {
+                self.reader.module_loaded(loaded, reinterpret_cast<const void *>(image));
+            },
+            nb::arg("module"), nb::arg("image"))
+        .def(
+            "module_unloaded", [](Self &self, watch::Module loaded) { self.reader.module_unloaded(loaded); },
+            nb::arg("module"));
 }
 
 void bind_graphs(nb::module_ &module) {
@@ -187,80 +189,98 @@ void bind_graphs(nb::module_ &module) {
     nb::class_<Self>(module, "GraphWatch")
         .def(nb::init<PythonLaunchReader &, const Functions &>(), nb::arg("reader"), nb::arg("functions"),
              nb::keep_alive<1, 2>())
-        .def("captured",
-             [](Self &self, int device, Stream stream, std::string name, nb::tuple accesses) {
-                 std::vector<RaceDetector::NamedUse> uses;
-                 if (!read_uses(accesses.ptr(), &uses))
-                     nb::raise_python_error();
-                 self.graphs.captured(watched(device, stream), {name, {uses.data(), uses.size()}}, note_python_stack());
-             },
-             nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
-        .def("launch_captured",
-             [](Self &self, Handle executable, int device, Stream stream) {
-                 self.graphs.launch_captured(executable, watched(device, stream), note_python_stack());
-             },
-             nb::arg("executable"), nb::arg("device"), nb::arg("stream"))
-        .def("cloned", [](Self &self, Handle clone, Handle original) { self.graphs.cloned(clone, original); },
-             nb::arg("clone"), nb::arg("original"))
-        .def("child_added",
-             [](Self &self, Handle node, Handle graph, Handle child) { self.graphs.child_added(node, graph, child); },
-             nb::arg("node"), nb::arg("graph"), nb::arg("child"))
-        .def("conditional_added",
-             [](Self &self, Handle node, Handle graph, std::vector<Handle> bodies) {
-                 self.graphs.conditional_added(node, graph, std::move(bodies));
-             },
-             nb::arg("node"), nb::arg("graph"), nb::arg("bodies"))
-        .def("node_changed", [](Self &self, Handle node) { self.graphs.node_changed(node); }, nb::arg("node"))
-        .def("graph_destroyed", [](Self &self, Handle graph) { self.graphs.graph_about_to_be_destroyed(graph); },
-             nb::arg("graph"))
-        .def("instantiated",
-             [](Self &self, Handle executable, Handle graph, const Scopes &scopes) {
-                 const NotedScopes noted(scopes);
-                 self.graphs.instantiated(executable, graph);
-             },
-             nb::arg("executable"), nb::arg("graph"), nb::arg("notes") = Scopes())
-        .def("updated", [](Self &self, Handle executable, Handle graph) { self.graphs.updated(executable, graph); },
-             nb::arg("executable"), nb::arg("graph"))
-        .def("node_set", [](Self &self, Handle executable, Handle node) { self.graphs.node_set(executable, node); },
-             nb::arg("executable"), nb::arg("node"))
-        .def("kernel_node_set",
-             [](Self &self, Handle executable, Handle node, Handle kernel) {
-                 self.graphs.kernel_node_set(executable, node, *reinterpret_cast<const libcuda::KernelNode *>(kernel));
-             },
-             nb::arg("executable"), nb::arg("node"), nb::arg("parameters"))
-        .def("memcpy_node_set",
-             [](Self &self, Handle executable, Handle node, Handle copy) {
-                 self.graphs.memcpy_node_set(executable, node, *reinterpret_cast<const libcuda::MemcpyNode *>(copy));
-             },
-             nb::arg("executable"), nb::arg("node"), nb::arg("parameters"))
-        .def("memset_node_set",
-             [](Self &self, Handle executable, Handle node, Handle fill) {
-                 self.graphs.memset_node_set(executable, node, *reinterpret_cast<const libcuda::MemsetNode *>(fill));
-             },
-             nb::arg("executable"), nb::arg("node"), nb::arg("parameters"))
-        .def("child_node_set",
-             [](Self &self, Handle executable, Handle node, Handle child) {
-                 self.graphs.child_node_set(executable, node, child);
-             },
-             nb::arg("executable"), nb::arg("node"), nb::arg("child"))
-        .def("event_node_set",
-             [](Self &self, Handle executable, Handle node, Handle event) {
-                 self.graphs.event_node_set(executable, node, event);
-             },
-             nb::arg("executable"), nb::arg("node"), nb::arg("event"))
-        .def("enabled",
-             [](Self &self, Handle executable, Handle node, bool enabled) {
-                 self.graphs.enabled(executable, node, enabled);
-             },
-             nb::arg("executable"), nb::arg("node"), nb::arg("enabled"))
-        .def("launched",
-             [](Self &self, Handle executable, int device, Stream stream) {
-                 self.detector.tell(self.graphs.launched(executable, watched(device, stream), note_python_stack()));
-             },
-             nb::arg("executable"), nb::arg("device"), nb::arg("stream"))
-        .def("executable_destroyed",
-             [](Self &self, Handle executable) { self.graphs.executable_about_to_be_destroyed(executable); },
-             nb::arg("executable"))
+        .def(
+            "captured",
+            [](Self &self, int device, Stream stream, std::string name, nb::tuple accesses) {
+                std::vector<RaceDetector::NamedUse> uses;
+                if (!read_uses(accesses.ptr(), &uses))
+                    nb::raise_python_error();
+                self.graphs.captured(watched(device, stream), {name, {uses.data(), uses.size()}}, note_python_stack());
+            },
+            nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
+        .def(
+            "launch_captured",
+            [](Self &self, Handle executable, int device, Stream stream) {
+                self.graphs.launch_captured(executable, watched(device, stream), note_python_stack());
+            },
+            nb::arg("executable"), nb::arg("device"), nb::arg("stream"))
+        .def(
+            "cloned", [](Self &self, Handle clone, Handle original) { self.graphs.cloned(clone, original); },
+            nb::arg("clone"), nb::arg("original"))
+        .def(
+            "child_added",
+            [](Self &self, Handle node, Handle graph, Handle child) { self.graphs.child_added(node, graph, child); },
+            nb::arg("node"), nb::arg("graph"), nb::arg("child"))
+        .def(
+            "conditional_added",
+            [](Self &self, Handle node, Handle graph, std::vector<Handle> bodies) {
+                self.graphs.conditional_added(node, graph, std::move(bodies));
+            },
+            nb::arg("node"), nb::arg("graph"), nb::arg("bodies"))
+        .def(
+            "node_changed", [](Self &self, Handle node) { self.graphs.node_changed(node); }, nb::arg("node"))
+        .def(
+            "graph_destroyed", [](Self &self, Handle graph) { self.graphs.graph_about_to_be_destroyed(graph); },
+            nb::arg("graph"))
+        .def(
+            "instantiated",
+            [](Self &self, Handle executable, Handle graph, const Scopes &scopes) {
+                const NotedScopes noted(scopes);
+                self.graphs.instantiated(executable, graph);
+            },
+            nb::arg("executable"), nb::arg("graph"), nb::arg("notes") = Scopes())
+        .def(
+            "updated", [](Self &self, Handle executable, Handle graph) { self.graphs.updated(executable, graph); },
+            nb::arg("executable"), nb::arg("graph"))
+        .def(
+            "node_set", [](Self &self, Handle executable, Handle node) { self.graphs.node_set(executable, node); },
+            nb::arg("executable"), nb::arg("node"))
+        .def(
+            "kernel_node_set",
+            [](Self &self, Handle executable, Handle node, Handle kernel) {
+                self.graphs.kernel_node_set(executable, node, *reinterpret_cast<const libcuda::KernelNode *>(kernel));
+            },
+            nb::arg("executable"), nb::arg("node"), nb::arg("parameters"))
+        .def(
+            "memcpy_node_set",
+            [](Self &self, Handle executable, Handle node, Handle copy) {
+                self.graphs.memcpy_node_set(executable, node, *reinterpret_cast<const libcuda::MemcpyNode *>(copy));
+            },
+            nb::arg("executable"), nb::arg("node"), nb::arg("parameters"))
+        .def(
+            "memset_node_set",
+            [](Self &self, Handle executable, Handle node, Handle fill) {
+                self.graphs.memset_node_set(executable, node, *reinterpret_cast<const libcuda::MemsetNode *>(fill));
+            },
+            nb::arg("executable"), nb::arg("node"), nb::arg("parameters"))
+        .def(
+            "child_node_set",
+            [](Self &self, Handle executable, Handle node, Handle child) {
+                self.graphs.child_node_set(executable, node, child);
+            },
+            nb::arg("executable"), nb::arg("node"), nb::arg("child"))
+        .def(
+            "event_node_set",
+            [](Self &self, Handle executable, Handle node, Handle event) {
+                self.graphs.event_node_set(executable, node, event);
+            },
+            nb::arg("executable"), nb::arg("node"), nb::arg("event"))
+        .def(
+            "enabled",
+            [](Self &self, Handle executable, Handle node, bool enabled) {
+                self.graphs.enabled(executable, node, enabled);
+            },
+            nb::arg("executable"), nb::arg("node"), nb::arg("enabled"))
+        .def(
+            "launched",
+            [](Self &self, Handle executable, int device, Stream stream) {
+                self.detector.tell(self.graphs.launched(executable, watched(device, stream), note_python_stack()));
+            },
+            nb::arg("executable"), nb::arg("device"), nb::arg("stream"))
+        .def(
+            "executable_destroyed",
+            [](Self &self, Handle executable) { self.graphs.executable_about_to_be_destroyed(executable); },
+            nb::arg("executable"))
         .def("sizes", sizes);
 }
 

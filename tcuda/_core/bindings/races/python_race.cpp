@@ -112,8 +112,7 @@ void bind_race(nb::module_ &module) {
     nb::class_<PythonRace>(module, "Race")
         .def_prop_ro("kind", [](const PythonRace &self) { return self.race->kind(); })
         .def_prop_ro("use_after_free", [](const PythonRace &self) { return self.race->use_after_free; })
-        .def_prop_ro("current",
-                     [](const PythonRace &self) { return PythonRaceAccess{self.race, self.race->current}; })
+        .def_prop_ro("current", [](const PythonRace &self) { return PythonRaceAccess{self.race, self.race->current}; })
         .def_prop_ro("previous",
                      [](const PythonRace &self) { return PythonRaceAccess{self.race, self.race->previous}; })
         .def_prop_ro("overlap",
@@ -122,12 +121,10 @@ void bind_race(nb::module_ &module) {
                          return nb::make_tuple(race.overlap_begin, race.overlap_end - race.overlap_begin);
                      })
         .def_prop_ro("is_overlap_exact", [](const PythonRace &self) { return self.race->is_overlap_exact; })
-        .def_prop_ro("allocation",
-                     [](const PythonRace &self) { return allocation_of(self, self.race->allocation); })
+        .def_prop_ro("allocation", [](const PythonRace &self) { return allocation_of(self, self.race->allocation); })
         .def_prop_ro("previous_allocation",
                      [](const PythonRace &self) { return allocation_of(self, self.race->previous_allocation); })
-        .def_prop_ro("count",
-                     [](const PythonRace &self) { return self.race->count.load(std::memory_order_relaxed); })
+        .def_prop_ro("count", [](const PythonRace &self) { return self.race->count.load(std::memory_order_relaxed); })
         .def_prop_ro("recent", [](const PythonRace &self) { return list_of(self.race->recent); });
 }
 

@@ -1,5 +1,4 @@
-#include "bindings/races/races_module.hpp"
-
+// The detector of races for Python.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
@@ -184,38 +183,46 @@ void bind_races(nb::module_ &module) {
     nb::class_<Self>(module, "RaceDetector", nb::type_slots(detector_slots))
         .def(nb::init<nb::object>(), nb::arg("on_race"))
         // Streams
-        .def("stream_created",
-             [](Self &self, int device, Stream stream, bool blocking) {
-                 self.detector.stream_created(device, key_of(stream), blocking);
-             },
-             nb::arg("device"), nb::arg("stream"), nb::arg("blocking"))
-        .def("stream_destroyed",
-             [](Self &self, int device, Stream stream) { self.detector.stream_destroyed(device, key_of(stream)); },
-             nb::arg("device"), nb::arg("stream"))
-        .def("stream_synchronized",
-             [](Self &self, int device, Stream stream) {
-                 self.detector.stream_synchronized(device, key_of(stream), note_python_stack());
-             },
-             nb::arg("device"), nb::arg("stream"))
-        .def("device_synchronized",
-             [](Self &self, int device) { self.detector.device_synchronized(device, note_python_stack()); },
-             nb::arg("device"))
+        .def(
+            "stream_created",
+            [](Self &self, int device, Stream stream, bool blocking) {
+                self.detector.stream_created(device, key_of(stream), blocking);
+            },
+            nb::arg("device"), nb::arg("stream"), nb::arg("blocking"))
+        .def(
+            "stream_destroyed",
+            [](Self &self, int device, Stream stream) { self.detector.stream_destroyed(device, key_of(stream)); },
+            nb::arg("device"), nb::arg("stream"))
+        .def(
+            "stream_synchronized",
+            [](Self &self, int device, Stream stream) {
+                self.detector.stream_synchronized(device, key_of(stream), note_python_stack());
+            },
+            nb::arg("device"), nb::arg("stream"))
+        .def(
+            "device_synchronized",
+            [](Self &self, int device) { self.detector.device_synchronized(device, note_python_stack()); },
+            nb::arg("device"))
         // Events
-        .def("event_recorded",
-             [](Self &self, std::uintptr_t event, int device, Stream stream) {
-                 self.detector.event_recorded(event, device, key_of(stream), note_python_stack());
-             },
-             nb::arg("event"), nb::arg("device"), nb::arg("stream"))
-        .def("event_waited",
-             [](Self &self, std::uintptr_t event, int device, Stream stream) {
-                 self.detector.event_waited(event, device, key_of(stream), note_python_stack());
-             },
-             nb::arg("event"), nb::arg("device"), nb::arg("stream"))
-        .def("event_synchronized",
-             [](Self &self, std::uintptr_t event) { self.detector.event_synchronized(event, note_python_stack()); },
-             nb::arg("event"))
-        .def("event_destroyed", [](Self &self, std::uintptr_t event) { self.detector.event_destroyed(event); },
-             nb::arg("event"))
+        .def(
+            "event_recorded",
+            [](Self &self, std::uintptr_t event, int device, Stream stream) {
+                self.detector.event_recorded(event, device, key_of(stream), note_python_stack());
+            },
+            nb::arg("event"), nb::arg("device"), nb::arg("stream"))
+        .def(
+            "event_waited",
+            [](Self &self, std::uintptr_t event, int device, Stream stream) {
+                self.detector.event_waited(event, device, key_of(stream), note_python_stack());
+            },
+            nb::arg("event"), nb::arg("device"), nb::arg("stream"))
+        .def(
+            "event_synchronized",
+            [](Self &self, std::uintptr_t event) { self.detector.event_synchronized(event, note_python_stack()); },
+            nb::arg("event"))
+        .def(
+            "event_destroyed", [](Self &self, std::uintptr_t event) { self.detector.event_destroyed(event); },
+            nb::arg("event"))
         // Work
         .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
         .def("work_in_callback", work_in_callback, nb::arg("device"), nb::arg("stream"), nb::arg("name"),
@@ -226,24 +233,29 @@ void bind_races(nb::module_ &module) {
         .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"))
         .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"))
         // Memory
-        .def("memory_allocated",
-             [](Self &self, Address address, std::size_t size, int device, Stream stream) {
-                 self.detector.memory_allocated(address, size, device, key_of(stream), note_python_stack());
-             },
-             nb::arg("address"), nb::arg("size"), nb::arg("device"), nb::arg("stream"))
-        .def("memory_freed",
-             [](Self &self, Address address) { self.detector.memory_freed(address, note_python_stack()); },
-             nb::arg("address"))
-        .def("memory_unmapped",
-             [](Self &self, Address address, std::size_t size) {
-                 self.detector.memory_unmapped(address, size, 0, false);
-             },
-             nb::arg("address"), nb::arg("size"))
-        .def("host_registered",
-             [](Self &self, Address address, std::size_t size) { self.detector.host_registered(address, size); },
-             nb::arg("address"), nb::arg("size"))
-        .def("host_unregistered", [](Self &self, Address address) { self.detector.host_unregistered(address); },
-             nb::arg("address"))
+        .def(
+            "memory_allocated",
+            [](Self &self, Address address, std::size_t size, int device, Stream stream) {
+                self.detector.memory_allocated(address, size, device, key_of(stream), note_python_stack());
+            },
+            nb::arg("address"), nb::arg("size"), nb::arg("device"), nb::arg("stream"))
+        .def(
+            "memory_freed",
+            [](Self &self, Address address) { self.detector.memory_freed(address, note_python_stack()); },
+            nb::arg("address"))
+        .def(
+            "memory_unmapped",
+            [](Self &self, Address address, std::size_t size) {
+                self.detector.memory_unmapped(address, size, 0, false);
+            },
+            nb::arg("address"), nb::arg("size"))
+        .def(
+            "host_registered",
+            [](Self &self, Address address, std::size_t size) { self.detector.host_registered(address, size); },
+            nb::arg("address"), nb::arg("size"))
+        .def(
+            "host_unregistered", [](Self &self, Address address) { self.detector.host_unregistered(address); },
+            nb::arg("address"))
         .def("ranges_in_use", ranges_in_use)
         .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"))
         .def("detach", &Self::detach, nb::lock_self())

@@ -1,5 +1,3 @@
-#include "bindings/races/watch_module.hpp"
-
 #include <nanobind/stl/string.h>
 
 #include "bindings/python/containers.hpp"
@@ -31,6 +29,7 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)}, {0,
 
 } // namespace
 
+// Adds the class DriverWatch to the module.
 void bind_watch(nb::module_ &module) {
     nb::class_<Self>(module, "DriverWatch", nb::type_slots(slots))
         .def(

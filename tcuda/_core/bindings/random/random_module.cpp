@@ -1,5 +1,3 @@
-#include "bindings/random/random_module.hpp"
-
 #include <nanobind/stl/pair.h>
 
 #include <cstring>
@@ -84,6 +82,7 @@ void make_captured_state(CapturedState *self, PhiloxState &state, std::uintptr_t
 
 } // namespace
 
+// Adds the states of generators, and the kernels that draw from them, to the module.
 void bind_random(nb::module_ &module) {
     nb::class_<PhiloxState>(module, "PhiloxState")
         .def(nb::init<std::uint64_t, std::uint64_t>(), nb::arg("seed"), nb::arg("offset") = 0)
@@ -97,8 +96,8 @@ void bind_random(nb::module_ &module) {
     module.def("philox_passes", passes, nb::arg("size"), nb::arg("itemsize"), nb::arg("lanes"), nb::arg("most_blocks"));
 
     nb::class_<CapturedState>(module, "CapturedState")
-        .def("__init__", make_captured_state, nb::arg("state"), nb::arg("function"), nb::arg("words"),
-             nb::arg("owner"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
+        .def("__init__", make_captured_state, nb::arg("state"), nb::arg("function"), nb::arg("words"), nb::arg("owner"),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
         .def("prepare", &CapturedState::prepare, nb::arg("exec"));
 
     nb::class_<FillKernel>(module, "FillKernel")

@@ -12,8 +12,7 @@ namespace tcuda {
 namespace {
 
 struct DeviceScope {
-    PyObject_HEAD
-    PyObject *idx;
+    PyObject_HEAD PyObject *idx;
     long long prev_idx;
 
     static DeviceScope *of(PyObject *object) { return reinterpret_cast<DeviceScope *>(object); }

@@ -1,4 +1,4 @@
-#include "bindings/scopes/stream_methods.hpp"
+#include <Python.h>
 
 #include "bindings/python/python_type.hpp"
 #include "bindings/scopes/scope_exit.hpp"
@@ -17,11 +17,12 @@ PyObject *enter(PyObject *self, PyObject *) {
 
 } // namespace
 
+// Adds the type StreamMethods to the module: a base of `tcuda.Stream`, which lets a stream itself be a scope. False
+// with a Python error set if that fails.
 bool add_stream_methods(PyObject *module) {
     static PyMethodDef methods[] = {
         {"__enter__", enter, METH_NOARGS, "__enter__($self)\n--\n\n"},
-        {"__exit__", nullptr, METH_FASTCALL | METH_KEYWORDS,
-         "__exit__($self, exc_type, exc_val, exc_tb)\n--\n\n"},
+        {"__exit__", nullptr, METH_FASTCALL | METH_KEYWORDS, "__exit__($self, exc_type, exc_val, exc_tb)\n--\n\n"},
         {nullptr, nullptr, 0, nullptr},
     };
     methods[1].ml_meth = exit_scope; // a variable of another file, so the table would need a guard

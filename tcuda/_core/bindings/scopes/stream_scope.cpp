@@ -13,8 +13,7 @@ namespace tcuda {
 namespace {
 
 struct StreamScope {
-    PyObject_HEAD
-    PyObject *stream, *source, *target;
+    PyObject_HEAD PyObject *stream, *source, *target;
     long long device;
 
     static StreamScope *of(PyObject *object) { return reinterpret_cast<StreamScope *>(object); }

@@ -16,8 +16,8 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-// Keeps the garbage collector from running Python code: Python 3.11 makes an object for a frame, and each new object may
-// begin a collection.
+// Keeps the garbage collector from running Python code: Python 3.11 makes an object for a frame, and each new object
+// may begin a collection.
 class NoCollection {
 #if PY_VERSION_HEX < 0x030C0000
 public:

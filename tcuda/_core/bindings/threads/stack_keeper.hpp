@@ -14,13 +14,13 @@
 
 namespace tcuda {
 
-// A callback of the driver must not take Python's lock: the thread that holds the lock may wait for a lock of the driver
-// that the thread of the callback holds. So the keeper takes Python's lock, and the callback waits for the keeper at
-// most for the patience of begin().
+// A callback of the driver must not take Python's lock: the thread that holds the lock may wait for a lock of the
+// driver that the thread of the callback holds. So the keeper takes Python's lock, and the callback waits for the
+// keeper at most for the patience of begin().
 //
 // No deadlock: the keeper holds nothing while it waits for Python's lock. `mutex_` is held while frames are read, which
-// runs no Python code and waits for nothing but the mutex of the table of stacks. The wait of a callback gives the mutex
-// back and has an end, with or without the keeper.
+// runs no Python code and waits for nothing but the mutex of the table of stacks. The wait of a callback gives the
+// mutex back and has an end, with or without the keeper.
 //
 // Frames stand still: the keeper reads the frames of a thread under `mutex_`, and only while the thread waits.
 class StackKeeper {
@@ -35,8 +35,8 @@ public:
     StackKeeper &operator=(const StackKeeper &) = delete;
 
     // The first begin() starts the thread, and the last end() ends the thread. `patience` is how long a callback waits
-    // at most. The caller holds Python's lock; end() and close() give the lock back for a while. If the thread cannot be
-    // started, no stack has frames.
+    // at most. The caller holds Python's lock; end() and close() give the lock back for a while. If the thread cannot
+    // be started, no stack has frames.
     void begin(Duration patience);
     void end();
     void close(); // at the end of the interpreter: nothing begins after it

@@ -1,4 +1,5 @@
-#include "bindings/threads/stacks_module.hpp"
+// The part of the Python module that notes stacks.
+#include <nanobind/nanobind.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -79,18 +80,22 @@ double seconds_per_note(std::size_t count, bool with_lock) {
 } // namespace
 
 void bind_stacks(nb::module_ &module) {
-    module.def("begin_stack_notes",
-               [](int milliseconds) { begin_stack_notes(std::chrono::milliseconds(milliseconds)); },
-               nb::arg("milliseconds") = 100);
+    module.def(
+        "begin_stack_notes", [](int milliseconds) { begin_stack_notes(std::chrono::milliseconds(milliseconds)); },
+        nb::arg("milliseconds") = 100);
     module.def("end_stack_notes", end_stack_notes);
-    module.def("frames_of", [](StackId stack) {
-        nb::object list = nb::steal(frames_of(stack));
-        if (!list.is_valid())
-            nb::raise_python_error();
-        return list;
-    }, nb::arg("stack"));
-    module.def("note_stack", [](bool with_lock) { return with_lock ? note_any_stack() : note_without_lock(); },
-               nb::arg("with_lock"));
+    module.def(
+        "frames_of",
+        [](StackId stack) {
+            nb::object list = nb::steal(frames_of(stack));
+            if (!list.is_valid())
+                nb::raise_python_error();
+            return list;
+        },
+        nb::arg("stack"));
+    module.def(
+        "note_stack", [](bool with_lock) { return with_lock ? note_any_stack() : note_without_lock(); },
+        nb::arg("with_lock"));
     module.def("note_stack_both_ways", note_both_ways, nb::arg("python_first"));
     module.def("note_stack_in_foreign_thread", note_in_foreign_thread);
     module.def("note_stack_against_lock", note_against_lock);

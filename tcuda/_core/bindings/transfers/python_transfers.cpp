@@ -1,13 +1,12 @@
 #include "bindings/transfers/python_transfers.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
+#include "bindings/races/noted_calls.hpp"
 #include "bindings/races/work_notes.hpp"
-#include "bindings/transfers/transfer_call.hpp"
 #include "driver/relaxed_captures.hpp"
 #include "transfers/pack_tables.hpp"
 
@@ -18,21 +17,128 @@ namespace {
 
 enum KernelKind { small_pack, large_pack, addition };
 
-constexpr std::size_t most_kernels = 1024, most_dtypes = 32; // that are kept; the search for a dtype is linear
-constexpr unsigned blocks_of_multiprocessor = 2;                     // the fastest number on an H200, over NVLink
+constexpr std::size_t most_kernels = 1024, most_dtypes = 32;        // that are kept; the search for a dtype is linear
+constexpr std::size_t most_inputs = 16;                             // of a sum
+constexpr unsigned add_threads = 512, blocks_of_multiprocessor = 2; // the fastest numbers on an H200, over NVLink
 
-bool equal(const Attribute &attribute, PyObject *one, PyObject *other) {
-    const Owned first(attribute.of(one)), second(first ? attribute.of(other) : nullptr);
-    const int same = second ? PyObject_RichCompareBool(first.get(), second.get(), Py_EQ) : -1;
-    require(same >= 0);
-    return same == 1;
+void require(bool is_done) {
+    if (!is_done)
+        nb::raise_python_error();
+}
+
+long long integer(PyObject *number) {
+    const long long value = PyLong_AsLongLong(number);
+    require(value != -1 || !PyErr_Occurred());
+    return value;
+}
+
+// The items of a sequence.
+class Items {
+public:
+    explicit Items(nb::handle sequence) : tuple_(PySequence_Tuple(sequence.ptr())) {
+        require(static_cast<bool>(tuple_));
+        size_ = PyTuple_Size(tuple_.get());
+    }
+
+    Py_ssize_t size() const { return size_; }
+    // Borrowed reference
+    PyObject *operator[](Py_ssize_t place) const { return PyTuple_GetItem(tuple_.get(), place); }
+    long long integer_at(Py_ssize_t place) const { return integer((*this)[place]); }
+
+private:
+    const Owned tuple_;
+    Py_ssize_t size_;
+};
+
+void require_same_size(const Items &first, const Items &second) {
+    if (first.size() != second.size())
+        throw nb::value_error("the sequences must have the same length");
+}
+
+nb::object new_list(Py_ssize_t size) {
+    PyObject *const list = PyList_New(size);
+    require(list != nullptr);
+    return nb::steal(list);
 }
 
 } // namespace
 
+// One call: the work, and the current stream of each device.
+class PythonTransfers::Call : public WaitGuard {
+public:
+    explicit Call(PythonTransfers &owner)
+        : owner_(owner), is_capturing_(PyList_Size(owner.captures_.ptr()) > 0),
+          // A race detector names the streams of the program, and would name a side stream too.
+          work_(owner.devices_, is_capturing_ ? this : nullptr, !are_calls_noted()) {}
+
+    // The current stream of `device`, whose context becomes current.
+    Place place(int device) {
+        if (!work_.enter(device))
+            raise();
+        for (const Place &known : places_)
+            if (known.device == device)
+                return known;
+        const auto stream = owner_.current_stream_();
+        require(stream != -1 || !PyErr_Occurred());
+        places_.push_back({device, static_cast<libcuda::Stream>(stream)});
+        return places_.back();
+    }
+
+    // A new array on `device`.
+    nb::object make(PyObject *shape, PyObject *dtype, int device) {
+        place(device);
+        PyObject *const made = owner_.arrays_.maker.make(shape, dtype);
+        require(made != nullptr);
+        return nb::steal(made);
+    }
+
+    // Calls `function(work)` without Python's lock, and raises an error if the result is false. Then no copy is under
+    // way.
+    template <typename Function> void run(Function function) {
+        if (is_capturing_) {
+            if (!function(work_))
+                raise();
+            return;
+        }
+        bool is_done;
+        {
+            const nb::gil_scoped_release release; // the calls may wait for room in the queues of the streams
+            is_done = function(work_);
+            if (!is_done)
+                work_.settle(places_);
+        }
+        if (!is_done)
+            raise();
+    }
+
+    bool allows(const Place &waiting, const Place &awaited) override {
+        const Owned numbers[] = {Owned(PyLong_FromLong(waiting.device)), Owned(PyLong_FromSize_t(waiting.stream)),
+                                 Owned(PyLong_FromLong(awaited.device)), Owned(PyLong_FromSize_t(awaited.stream))};
+        PyObject *arguments[4];
+        for (int place = 0; place < 4; ++place)
+            if ((arguments[place] = numbers[place].get()) == nullptr)
+                return false;
+        return done(PyObject_Vectorcall(owner_.functions_.check.ptr(), arguments, 4, nullptr));
+    }
+
+private:
+    [[noreturn]] void raise() {
+        if (!PyErr_Occurred()) {
+            owner_.functions_.fail(work_.status(), work_.failed_call());
+            PyErr_SetString(PyExc_SystemError, "a failure of the driver raised nothing");
+        }
+        nb::raise_python_error();
+    }
+
+    PythonTransfers &owner_;
+    const bool is_capturing_;
+    Transfer work_;
+    std::vector<Place> places_;
+};
+
 PythonTransfers::PythonTransfers(const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
                                  nb::handle current_stream, nb::list captures, TransferFunctions functions)
-    : arrays_(arrays), reader_(type, pointer), type_(type), current_stream_(current_stream_in(current_stream)),
+    : arrays_(arrays), reader_(type, pointer), current_stream_(current_stream_in(current_stream)),
       captures_(std::move(captures)), functions_(std::move(functions)) {}
 
 bool PythonTransfers::reaches(int device, int peer) {
@@ -67,22 +173,6 @@ unsigned PythonTransfers::addition_blocks(int device, std::uint64_t bytes) {
     return static_cast<unsigned>(std::min(most, (bytes / 16 + add_threads) / add_threads));
 }
 
-bool PythonTransfers::is_array(PyObject *object) const {
-    if (reader_.has(object))
-        return true;
-    const int found = PyObject_IsInstance(object, type_.ptr());
-    require(found >= 0);
-    return found == 1;
-}
-
-bool PythonTransfers::have_same_dtype(PyObject *one, PyObject *other) const {
-    return equal(arrays_.dtype, one, other);
-}
-
-bool PythonTransfers::are_alike(PyObject *one, PyObject *other) const {
-    return have_same_dtype(one, other) && equal(arrays_.shape, one, other);
-}
-
 PyObject *PythonTransfers::made_as(PyObject *dtype) {
     for (const auto &[known, type] : scalar_types_)
         if (known.ptr() == dtype)
@@ -108,136 +198,38 @@ nb::object PythonTransfers::empty(nb::handle shape, nb::handle dtype, int device
     return call.make(shape.ptr(), dtype.ptr(), device);
 }
 
-nb::object PythonTransfers::send(nb::handle source, nb::handle devices) {
-    const Items indices(devices);
-    const Owned shape(arrays_.shape.of(source.ptr())), dtype(shape ? arrays_.dtype.of(source.ptr()) : nullptr);
-    require(static_cast<bool>(dtype));
-    const nb::object type = nb::borrow(made_as(dtype.get()));
-    ArrayMemory from;
-    require(reader_.read(source.ptr(), &from));
-    nb::object made = new_list(indices.size());
-    for (Py_ssize_t i = 0; i < indices.size(); ++i)
-        reaches(from.device, static_cast<int>(indices.integer_at(i)));
-    Call call(*this);
-    const End start{call.place(from.device), from.address};
-    std::vector<End> ends;
-    ends.reserve(static_cast<std::size_t>(indices.size()));
-    for (Py_ssize_t i = 0; i < indices.size(); ++i) {
-        const int device = static_cast<int>(indices.integer_at(i));
-        nb::object array = call.make(shape.get(), type.ptr(), device);
-        ArrayMemory to;
-        require(reader_.read_place(array.ptr(), &to));
-        ends.push_back({call.place(device), to.address});
-        require(PyList_SetItem(made.ptr(), i, array.release().ptr()) == 0);
-    }
-    if (from.bytes != 0)
-        call.run([&](Transfer &work) { return work.send(ends, start, from.bytes); });
-    return made;
-}
-
-nb::object PythonTransfers::cut(nb::handle source, nb::handle lengths, nb::handle devices) {
-    const Items sizes(lengths), indices(devices);
-    require_same_size(sizes, indices);
-    const Owned shape(arrays_.shape.of(source.ptr())), dtype(shape ? arrays_.dtype.of(source.ptr()) : nullptr);
-    require(static_cast<bool>(dtype));
-    const nb::object type = nb::borrow(made_as(dtype.get()));
-    const Items axes(nb::handle(shape.get()));
-    ArrayMemory from;
-    require(reader_.read(source.ptr(), &from));
-    if (!from.is_c_contiguous || axes.size() == 0)
-        return nb::none();
-    const long long rows = axes.integer_at(0);
-    const std::uint64_t row_bytes = rows == 0 ? 0 : from.bytes / static_cast<std::uint64_t>(rows);
-    long long begin = 0;
-    for (Py_ssize_t i = 0; i < sizes.size(); ++i) {
-        reaches(from.device, static_cast<int>(indices.integer_at(i)));
-        const long long length = sizes.integer_at(i);
-        if (length < 0 || length > rows - begin)
-            throw nb::value_error("the parts are not within the array");
-        begin += length;
-    }
-    nb::object made = new_list(sizes.size());
-    Call call(*this);
-    const Place here = call.place(from.device);
-    std::vector<Copy> parts;
-    begin = 0;
-    for (Py_ssize_t i = 0; i < sizes.size(); ++i) {
-        const int device = static_cast<int>(indices.integer_at(i));
-        const long long length = sizes.integer_at(i);
-        nb::object part;
-        if (device == from.device) {
-            part = part_of(source, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(begin + length));
-        } else {
-            part = call.make(shape_of_part(axes, sizes[i]).ptr(), type.ptr(), device);
-            ArrayMemory to;
-            require(reader_.read_place(part.ptr(), &to));
-            if (length != 0 && row_bytes != 0)
-                parts.push_back({{call.place(device), to.address},
-                                 from.address + static_cast<std::uint64_t>(begin) * row_bytes,
-                                 static_cast<std::uint64_t>(length) * row_bytes});
-        }
-        require(PyList_SetItem(made.ptr(), i, part.release().ptr()) == 0);
-        begin += length;
-    }
-    if (!parts.empty())
-        call.run([&](Transfer &work) { return work.send(parts, here); });
-    return made;
-}
-
-void PythonTransfers::copy(nb::handle target, nb::handle source) {
-    ArrayMemory from, to;
-    require(reader_.read(source.ptr(), &from) && reader_.read_place(target.ptr(), &to));
-    if (from.bytes == 0)
-        return;
-    reaches(from.device, to.device);
-    Call call(*this);
-    const End start{call.place(from.device), from.address}, end{call.place(to.device), to.address};
-    call.run([&](Transfer &work) { return work.send({{end, start.address, from.bytes}}, start.place); });
-}
-
-void PythonTransfers::upload(nb::handle target, std::uintptr_t address, std::uintptr_t mark) {
-    ArrayMemory to;
-    require(reader_.read(target.ptr(), &to));
-    Call call(*this);
-    const End end{call.place(to.device), to.address};
-    call.run([&](Transfer &work) {
-        return work.upload(end, reinterpret_cast<const void *>(address), to.bytes, static_cast<libcuda::Event>(mark));
-    });
-}
-
-nb::object PythonTransfers::spread(std::uintptr_t address, nb::handle shape, nb::handle dtype, nb::handle lengths,
-                                   nb::handle devices, nb::handle marks) {
-    struct Upload {
-        End target;
-        std::uintptr_t source;
-        std::uint64_t bytes;
-        libcuda::Event mark;
+void PythonTransfers::relay(nb::handle arrays, nb::handle hops) {
+    const Items given(arrays), wanted(hops);
+    std::vector<ArrayMemory> memories(static_cast<std::size_t>(given.size()));
+    for (Py_ssize_t i = 0; i < given.size(); ++i)
+        require(reader_.read_place(given[i], &memories[static_cast<std::size_t>(i)]));
+    const auto end_of = [&](long long array, std::uint64_t offset) {
+        if (array < 0 || array >= given.size())
+            throw nb::value_error("a hop is between two of the arrays");
+        const ArrayMemory &memory = memories[static_cast<std::size_t>(array)];
+        return End{{memory.device, 0}, memory.address + offset};
     };
-    const Items axes(shape), sizes(lengths), indices(devices), events(marks);
-    require_same_size(sizes, indices);
-    require_same_size(sizes, events);
-    const nb::object type = nb::borrow(made_as(dtype.ptr()));
-    nb::object made = new_list(sizes.size());
-    std::vector<Upload> uploads;
-    uploads.reserve(static_cast<std::size_t>(sizes.size()));
-    Call call(*this);
-    for (Py_ssize_t i = 0; i < sizes.size(); ++i) {
-        const int device = static_cast<int>(indices.integer_at(i));
-        nb::object part = call.make(shape_of_part(axes, sizes[i]).ptr(), type.ptr(), device);
-        ArrayMemory to;
-        require(reader_.read(part.ptr(), &to));
-        if (to.bytes != 0)
-            uploads.push_back({{call.place(device), to.address}, address, to.bytes,
-                               static_cast<libcuda::Event>(events.integer_at(i))});
-        address += to.bytes;
-        require(PyList_SetItem(made.ptr(), i, part.release().ptr()) == 0);
+    std::vector<Copy> copies;
+    copies.reserve(static_cast<std::size_t>(wanted.size()));
+    for (Py_ssize_t i = 0; i < wanted.size(); ++i) {
+        const Items hop(nb::handle(wanted[i]));
+        if (hop.size() != 4)
+            throw nb::value_error("a hop has four fields");
+        const auto begin = static_cast<std::uint64_t>(hop.integer_at(2)),
+                   end = static_cast<std::uint64_t>(hop.integer_at(3));
+        const End source = end_of(hop.integer_at(0), begin), target = end_of(hop.integer_at(1), begin);
+        reaches(source.place.device, target.place.device);
+        if (begin < end)
+            copies.push_back({source, target, end - begin});
     }
-    call.run([&](Transfer &work) {
-        return std::all_of(uploads.begin(), uploads.end(), [&](const Upload &each) {
-            return work.upload(each.target, reinterpret_cast<const void *>(each.source), each.bytes, each.mark);
-        });
-    });
-    return made;
+    if (copies.empty())
+        return;
+    Call call(*this);
+    for (Copy &copy : copies) {
+        copy.source.place = call.place(copy.source.place.device);
+        copy.target.place = call.place(copy.target.place.device);
+    }
+    call.run([&](Transfer &work) { return work.relay(copies); });
 }
 
 void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb::handle source,
@@ -257,96 +249,63 @@ void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb:
     });
 }
 
-void PythonTransfers::relay(nb::handle arrays, nb::handle hops) {
-    struct Step {
-        std::size_t source, target;
-        std::uint64_t begin, end;
-        bool is_first;
+void PythonTransfers::upload(nb::handle targets, nb::handle addresses, nb::handle marks) {
+    struct Upload {
+        End target;
+        std::uintptr_t source;
+        std::uint64_t bytes;
+        libcuda::Event mark;
     };
-    const Items given(arrays), wanted(hops);
-    std::vector<ArrayMemory> memories(static_cast<std::size_t>(given.size()));
-    for (Py_ssize_t i = 0; i < given.size(); ++i)
-        require(reader_.read_place(given[i], &memories[static_cast<std::size_t>(i)]));
-    std::vector<Step> steps;
-    steps.reserve(static_cast<std::size_t>(wanted.size()));
-    for (Py_ssize_t i = 0; i < wanted.size(); ++i) {
-        const Items hop(nb::handle(wanted[i]));
-        if (hop.size() != 5)
-            throw nb::value_error("a hop has five fields");
-        const Step step{static_cast<std::size_t>(hop.integer_at(0)), static_cast<std::size_t>(hop.integer_at(1)),
-                        static_cast<std::uint64_t>(hop.integer_at(2)), static_cast<std::uint64_t>(hop.integer_at(3)),
-                        hop[4] == Py_True};
-        if (step.source >= memories.size() || step.target >= memories.size())
-            throw nb::value_error("a hop is between two of the arrays");
-        reaches(memories[step.source].device, memories[step.target].device);
-        if (step.begin < step.end)
-            steps.push_back(step);
-    }
+    const Items given(targets), sources(addresses), events(marks);
+    require_same_size(given, sources);
+    require_same_size(given, events);
+    std::vector<Upload> uploads;
+    uploads.reserve(static_cast<std::size_t>(given.size()));
     Call call(*this);
-    std::vector<Place> places;
-    for (const ArrayMemory &memory : memories)
-        places.push_back(call.place(memory.device));
-    const auto sends = [&](const Place &place) {
-        return std::any_of(steps.begin(), steps.end(), [&](const Step &step) { return places[step.source] == place; });
-    };
+    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+        ArrayMemory to;
+        require(reader_.read(given[i], &to));
+        uploads.push_back({{call.place(to.device), to.address},
+                           static_cast<std::uintptr_t>(sources.integer_at(i)),
+                           to.bytes,
+                           static_cast<libcuda::Event>(events.integer_at(i))});
+    }
     call.run([&](Transfer &work) {
-        for (const Step &step : steps) {
-            const End source{places[step.source], memories[step.source].address + step.begin};
-            const End target{places[step.target], memories[step.target].address + step.begin};
-            Place lane, next = target.place;
-            if (!work.open(source.place, &lane) || (step.is_first && !work.wait(lane, target.place)) ||
-                !work.copy(lane, target, source, step.end - step.begin) ||
-                (sends(target.place) && !work.open(target.place, &next)) || !work.wait(next, lane))
-                return false;
-        }
-        return work.close();
+        return std::all_of(uploads.begin(), uploads.end(), [&](const Upload &each) {
+            return work.upload(each.target, reinterpret_cast<const void *>(each.source), each.bytes, each.mark);
+        });
     });
 }
 
-nb::object PythonTransfers::sizes(nb::handle arrays, int device) {
+nb::object PythonTransfers::pack(nb::handle arrays, int device) {
     const Items given(arrays);
-    nb::object found = new_list(given.size());
-    for (Py_ssize_t i = 0; i < given.size(); ++i) {
-        ArrayMemory memory;
-        if (!is_array(given[i]))
-            return nb::none();
-        require(reader_.read(given[i], &memory));
-        if (memory.device != device || !memory.is_c_contiguous)
-            return nb::none();
-        PyObject *const bytes = PyLong_FromSize_t((memory.bytes + packed_unit - 1) / packed_unit * packed_unit);
-        require(bytes != nullptr && PyList_SetItem(found.ptr(), i, bytes) == 0);
-    }
-    return found;
-}
-
-void PythonTransfers::pack(nb::handle arrays, nb::handle flat, nb::handle offsets) {
-    const Items given(arrays), places(offsets);
-    require_same_size(given, places);
-    ArrayMemory to;
-    require(reader_.read_place(flat.ptr(), &to));
     std::vector<PackedArray> packed;
     packed.reserve(static_cast<std::size_t>(given.size()));
+    nb::object offsets = new_list(given.size());
+    std::uint64_t bytes = 0;
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
         ArrayMemory from;
         require(reader_.read(given[i], &from));
-        packed.push_back({from.address, from.bytes, static_cast<std::uint64_t>(places.integer_at(i))});
+        if (from.device != device || !from.is_c_contiguous)
+            return nb::none();
+        packed.push_back({from.address, from.bytes, bytes});
+        PyObject *const offset = PyLong_FromUnsignedLongLong(bytes);
+        require(offset != nullptr && PyList_SetItem(offsets.ptr(), i, offset) == 0);
+        bytes += (from.bytes + packed_unit - 1) / packed_unit * packed_unit;
     }
-    const PackKernel kernel = pack_kernel(to.device, packed.size());
+    const PackKernel kernel = pack_kernel(device, packed.size());
     Call call(*this);
-    const Place place = call.place(to.device);
+    nb::object flat = call.make(nb::make_tuple(bytes).ptr(), nb::str("B").ptr(), device);
+    ArrayMemory to;
+    require(reader_.read_place(flat.ptr(), &to));
+    const Place place = call.place(device);
     call.run([&](Transfer &work) { return pack_with_notes(work, place, kernel, to.address, packed); });
+    return nb::make_tuple(std::move(flat), std::move(offsets));
 }
 
 PackKernel PythonTransfers::pack_kernel(int device, std::size_t arrays) {
     const libcuda::Function large = arrays > small_capacity ? function(device, large_pack, nb::none(), 0) : 0;
     return large != 0 ? PackKernel{large, true} : PackKernel{function(device, small_pack, nb::none(), 0), false};
-}
-
-libcuda::Function PythonTransfers::sum_of(int device, const std::vector<ArrayMemory> &terms, nb::handle dtype) {
-    for (const ArrayMemory &term : terms)
-        if (!reaches(device, term.device))
-            return 0;
-    return function(device, addition, dtype, static_cast<int>(terms.size()));
 }
 
 nb::object PythonTransfers::views(nb::handle flat, nb::handle like, nb::handle offsets) {
@@ -384,7 +343,10 @@ bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
         if (from.device != to.device && std::find(peers.begin(), peers.end(), from.device) == peers.end())
             peers.push_back(from.device);
     }
-    const libcuda::Function kernel = sum_of(to.device, terms, dtype.get());
+    for (const ArrayMemory &term : terms)
+        if (!reaches(to.device, term.device))
+            return false;
+    const libcuda::Function kernel = function(to.device, addition, dtype.get(), static_cast<int>(terms.size()));
     if (kernel == 0)
         return false;
     if (size == 0)
@@ -402,141 +364,6 @@ bool PythonTransfers::add(nb::handle out, nb::handle inputs, bool release) {
         return work.add(here, places, kernel, blocks, add_threads, arguments, release);
     });
     return true;
-}
-
-bool PythonTransfers::add_in_chain(nb::handle sums, nb::handle arrays, nb::handle cuts) {
-    struct Link {
-        End out;
-        std::uint64_t own, next; // the addresses of the array of the device, and of the sum of the next device
-        libcuda::Function kernel;
-    };
-    const Items totals(sums), given(arrays), pieces(cuts);
-    require_same_size(totals, given);
-    std::vector<ArrayMemory> outs(static_cast<std::size_t>(totals.size())), owns(outs.size());
-    for (Py_ssize_t i = 0; i < totals.size(); ++i)
-        require(reader_.read(totals[i], &outs[static_cast<std::size_t>(i)]) &&
-                reader_.read_place(given[i], &owns[static_cast<std::size_t>(i)]));
-    if (outs.size() < 2)
-        return true;
-    const Owned dtype(arrays_.dtype.of(given[0]));
-    const auto elements = static_cast<std::uint64_t>(taken_integer(arrays_.size.of(totals[0])));
-    require(dtype && !PyErr_Occurred());
-    if (elements == 0)
-        return true;
-    const std::uint64_t itemsize = outs[0].bytes / elements;
-    std::vector<Link> links;
-    for (std::size_t place = 0; place + 1 < outs.size(); ++place) {
-        const int device = outs[place].device;
-        const libcuda::Function kernel = function(device, addition, dtype.get(), 2);
-        if (kernel == 0 || !reaches(device, outs[place + 1].device))
-            return false;
-        links.push_back({{{device, 0}, outs[place].address}, owns[place].address, outs[place + 1].address, kernel});
-    }
-    struct Range {
-        std::uint64_t begin, end;
-    };
-    std::vector<Range> steps;
-    for (Py_ssize_t i = 0; i < pieces.size(); ++i) {
-        const Items piece(nb::handle(pieces[i]));
-        if (piece.size() != 2)
-            throw nb::value_error("a piece has a begin and an end");
-        steps.push_back({static_cast<std::uint64_t>(piece.integer_at(0)),
-                         static_cast<std::uint64_t>(piece.integer_at(1))});
-    }
-    Call call(*this);
-    const Place last = call.place(outs.back().device);
-    for (Link &link : links)
-        link.out.place = call.place(link.out.place.device);
-    call.run([&](Transfer &work) {
-        std::vector<Place> lanes(links.size(), last);
-        for (std::size_t place = 0; place < links.size(); ++place)
-            if (!work.open(links[place].out.place, &lanes[place]))
-                return false;
-        lanes.push_back(last);
-        for (const Range &piece : steps)
-            for (std::size_t place = links.size(); place-- > 0;) {
-                const Link &link = links[place];
-                const Place &here = lanes[place], &next = lanes[place + 1];
-                const std::uint64_t offset = piece.begin * itemsize;
-                std::uint64_t out = link.out.address + offset, size = piece.end - piece.begin;
-                std::uint64_t terms[] = {link.own + offset, link.next + offset};
-                WorkNotes notes;
-                note_addition(notes, out, terms, 2, size * itemsize);
-                void *arguments[] = {&out, terms, &size};
-                if (size != 0 && !(work.wait(here, next) &&
-                                   work.launch(here, link.kernel, addition_blocks(here.device, size * itemsize),
-                                               add_threads, arguments)))
-                    return false;
-                if (piece.end == elements && !work.wait(next, here))
-                    return false;
-            }
-        return work.close();
-    });
-    return true;
-}
-
-bool PythonTransfers::join(nb::handle out, nb::handle arrays) {
-    const Items given(arrays);
-    ArrayMemory to;
-    require(reader_.read(out.ptr(), &to));
-    if (!to.is_c_contiguous)
-        return false;
-    std::vector<ArrayMemory> parts(static_cast<std::size_t>(given.size()));
-    std::uint64_t bytes = 0;
-    for (Py_ssize_t i = 0; i < given.size(); ++i) {
-        ArrayMemory &part = parts[static_cast<std::size_t>(i)];
-        if (!is_array(given[i]))
-            return false;
-        require(reader_.read(given[i], &part));
-        const bool overlaps = part.address < to.address + to.bytes && to.address < part.address + part.bytes;
-        if (!part.is_c_contiguous || overlaps || !have_same_dtype(out.ptr(), given[i]))
-            return false;
-        reaches(part.device, to.device);
-        bytes += part.bytes;
-    }
-    if (bytes != to.bytes)
-        return false;
-    Call call(*this);
-    std::vector<Place> others;
-    std::vector<Piece> pieces;
-    std::uint64_t address = to.address;
-    for (const ArrayMemory &part : parts) {
-        const Place place = call.place(part.device);
-        pieces.push_back({{place, part.address}, address, part.bytes});
-        address += part.bytes;
-        if (part.device != to.device && part.bytes != 0 &&
-            std::none_of(others.begin(), others.end(), [&](const Place &known) { return known.device == part.device; }))
-            others.push_back(place);
-    }
-    const Place end = call.place(to.device);
-    call.run([&](Transfer &work) { return work.join(pieces, end, others); });
-    return true;
-}
-
-nb::object PythonTransfers::alike(nb::handle rows) {
-    const Items given(rows);
-    nb::object devices = new_list(given.size());
-    std::vector<std::unique_ptr<const Items>> read;
-    for (Py_ssize_t i = 0; i < given.size(); ++i) {
-        read.push_back(std::make_unique<const Items>(nb::handle(given[i])));
-        const Items &row = *read.back(), &first = *read.front();
-        int device = -1;
-        if (row.size() == 0 || row.size() != first.size())
-            return nb::none();
-        for (Py_ssize_t place = 0; place < row.size(); ++place) {
-            ArrayMemory memory;
-            if (!is_array(row[place]))
-                return nb::none();
-            require(reader_.read(row[place], &memory));
-            if (!memory.is_c_contiguous || (place != 0 && memory.device != device) ||
-                (i != 0 && !are_alike(first[place], row[place])))
-                return nb::none();
-            device = memory.device;
-        }
-        PyObject *const number = PyLong_FromLong(device);
-        require(number != nullptr && PyList_SetItem(devices.ptr(), i, number) == 0);
-    }
-    return devices;
 }
 
 } // namespace tcuda

@@ -26,9 +26,6 @@ struct TransferFunctions {
     nanobind::object load;        // load(device, kind, dtype, count): the CUfunction of a kernel; 0 if there is none
 };
 
-constexpr std::size_t most_inputs = 16; // of a sum
-constexpr unsigned add_threads = 512;   // the fastest number on an H200, over NVLink
-
 class PythonTransfers {
 public:
     // `captures` is the list of the captures in progress.
@@ -36,28 +33,17 @@ public:
                     nanobind::handle current_stream, nanobind::list captures, TransferFunctions functions);
 
     nanobind::object empty(nanobind::handle shape, nanobind::handle dtype, int device);
-    nanobind::object send(nanobind::handle source, nanobind::handle devices);
-    // None, with nothing done, if `source` is not in C order.
-    nanobind::object cut(nanobind::handle source, nanobind::handle lengths, nanobind::handle devices);
-    void copy(nanobind::handle target, nanobind::handle source);
-    void upload(nanobind::handle target, std::uintptr_t address, std::uintptr_t mark);
-    nanobind::object spread(std::uintptr_t address, nanobind::handle shape, nanobind::handle dtype,
-                            nanobind::handle lengths, nanobind::handle devices, nanobind::handle marks);
-    void copy_rows(nanobind::handle target, std::size_t target_pitch, nanobind::handle source,
-                   std::size_t source_pitch, std::size_t width, std::size_t rows);
     void relay(nanobind::handle arrays, nanobind::handle hops);
-    nanobind::object sizes(nanobind::handle arrays, int device);
-    void pack(nanobind::handle arrays, nanobind::handle flat, nanobind::handle offsets);
+    void copy_rows(nanobind::handle target, std::size_t target_pitch, nanobind::handle source, std::size_t source_pitch,
+                   std::size_t width, std::size_t rows);
+    void upload(nanobind::handle targets, nanobind::handle addresses, nanobind::handle marks);
+    // None, with nothing done, unless all arrays are in C order on `device`.
+    nanobind::object pack(nanobind::handle arrays, int device);
     nanobind::object views(nanobind::handle flat, nanobind::handle like, nanobind::handle offsets);
-    // Both return false, with nothing done, if the core has no kernel for the sum.
+    // False, with nothing done, if the core has no kernel for the sum.
     bool add(nanobind::handle out, nanobind::handle inputs, bool release);
-    bool add_in_chain(nanobind::handle sums, nanobind::handle arrays, nanobind::handle cuts);
-    // False, with nothing done, if the arrays cannot be copied as they are.
-    bool join(nanobind::handle out, nanobind::handle arrays);
-    nanobind::object alike(nanobind::handle rows);
 
 private:
-    friend class PlainCalls; // which does the same work by fewer calls
     class Call;
     using Kernel = std::tuple<int, int, PyObject *, int>;
 
@@ -67,16 +53,8 @@ private:
     libcuda::Function function(int device, int kind, nanobind::handle dtype, int count);
     // The kernel that packs so many arrays.
     PackKernel pack_kernel(int device, std::size_t arrays);
-    // The kernel that adds the terms on `device`; 0 if there is none, or if the device cannot read a term.
-    libcuda::Function sum_of(int device, const std::vector<ArrayMemory> &terms, nanobind::handle dtype);
     // The most blocks of an addition of arrays of so many bytes.
     unsigned addition_blocks(int device, std::uint64_t bytes);
-    // Whether two arrays have the same dtype. Raises a Python error if the comparison fails.
-    bool have_same_dtype(PyObject *one, PyObject *other) const;
-    // Whether two arrays have the same shape and dtype. Raises a Python error if the comparison fails.
-    bool are_alike(PyObject *one, PyObject *other) const;
-    // Whether the object is an array. Raises a Python error if the question fails.
-    bool is_array(PyObject *object) const;
     // The dtype as the maker of arrays gets it. Borrowed reference.
     PyObject *made_as(PyObject *dtype);
     // A new array in C order, in the memory at `offset` bytes behind `pointer`.
@@ -84,7 +62,6 @@ private:
 
     const ArrayType &arrays_;
     ArrayReader reader_;
-    const nanobind::object type_;
     CurrentStream *const current_stream_;
     const nanobind::list captures_;
     const TransferFunctions functions_;

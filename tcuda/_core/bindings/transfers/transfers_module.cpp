@@ -1,5 +1,4 @@
-#include "bindings/transfers/transfers_module.hpp"
-
+// The classes for work on the arrays of several devices.
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,7 +8,6 @@
 
 #include "bindings/python/call_group.hpp"
 #include "bindings/python/containers.hpp"
-#include "bindings/transfers/plain_calls.hpp"
 #include "bindings/transfers/python_transfers.hpp"
 #include "transfers/pack_tables.hpp"
 
@@ -21,9 +19,9 @@ namespace {
 void make_transfers(PythonTransfers *self, const ArrayType &arrays, nb::type_object type, nb::type_object pointer,
                     nb::handle current_stream, nb::list captures, nb::object scalar_type, nb::object reach,
                     nb::object fail, nb::object check, nb::object load) {
-    new (self) PythonTransfers(arrays, std::move(type), std::move(pointer), current_stream, std::move(captures),
-                               {std::move(scalar_type), std::move(reach), std::move(fail), std::move(check),
-                                std::move(load)});
+    new (self)
+        PythonTransfers(arrays, std::move(type), std::move(pointer), current_stream, std::move(captures),
+                        {std::move(scalar_type), std::move(reach), std::move(fail), std::move(check), std::move(load)});
 }
 
 using PythonPackedArray = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
@@ -54,37 +52,13 @@ void bind_transfers(nb::module_ &module) {
              nb::arg("current_stream"), nb::arg("captures"), nb::arg("scalar_type"), nb::arg("reach"), nb::arg("fail"),
              nb::arg("check"), nb::arg("load"), nb::keep_alive<1, 2>())
         .def("empty", &PythonTransfers::empty, nb::arg("shape"), nb::arg("dtype"), nb::arg("device"))
-        .def("send", &PythonTransfers::send, nb::arg("source"), nb::arg("devices"))
-        .def("cut", &PythonTransfers::cut, nb::arg("source"), nb::arg("lengths"), nb::arg("devices"))
-        .def("copy", &PythonTransfers::copy, nb::arg("target"), nb::arg("source"))
-        .def("upload", &PythonTransfers::upload, nb::arg("target"), nb::arg("address"), nb::arg("mark"))
-        .def("spread", &PythonTransfers::spread, nb::arg("address"), nb::arg("shape"), nb::arg("dtype"),
-             nb::arg("lengths"), nb::arg("devices"), nb::arg("marks"))
+        .def("relay", &PythonTransfers::relay, nb::arg("arrays"), nb::arg("hops"))
         .def("copy_rows", &PythonTransfers::copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
              nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"))
-        .def("relay", &PythonTransfers::relay, nb::arg("arrays"), nb::arg("hops"))
-        .def("sizes", &PythonTransfers::sizes, nb::arg("arrays"), nb::arg("device"))
-        .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("flat"), nb::arg("offsets"))
+        .def("upload", &PythonTransfers::upload, nb::arg("targets"), nb::arg("addresses"), nb::arg("marks"))
+        .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("device"))
         .def("views", &PythonTransfers::views, nb::arg("flat"), nb::arg("like"), nb::arg("offsets"))
-        .def("add", &PythonTransfers::add, nb::arg("out"), nb::arg("inputs"), nb::kw_only(),
-             nb::arg("release") = true)
-        .def("add_in_chain", &PythonTransfers::add_in_chain, nb::arg("sums"), nb::arg("arrays"), nb::arg("cuts"))
-        .def("join", &PythonTransfers::join, nb::arg("out"), nb::arg("arrays"))
-        .def("alike", &PythonTransfers::alike, nb::arg("rows"));
-
-    nb::class_<PlainCalls>(module, "PlainCalls")
-        .def(nb::init<PythonTransfers &, nb::object>(), nb::arg("transfers"), nb::arg("allocate"),
-             nb::keep_alive<1, 2>())
-        .def("broadcast", &PlainCalls::broadcast, nb::arg("tensor").none(), nb::arg("devices").none(), nb::arg("small"))
-        .def("scatter", &PlainCalls::scatter, nb::arg("tensor").none(), nb::arg("devices").none())
-        .def("gather", &PlainCalls::gather, nb::arg("tensors").none(), nb::arg("destination").none())
-        .def("reduce_add", &PlainCalls::reduce_add, nb::arg("inputs").none(), nb::arg("destination").none(),
-             nb::arg("small"))
-        .def("broadcast_coalesced", &PlainCalls::broadcast_coalesced, nb::arg("tensors").none(),
-             nb::arg("devices").none(), nb::arg("buffer_size").none(), nb::arg("small"))
-        .def("reduce_add_coalesced", &PlainCalls::reduce_add_coalesced, nb::arg("inputs").none(),
-             nb::arg("destination").none(), nb::arg("buffer_size").none(), nb::arg("small"))
-        .def("places", &PlainCalls::places, nb::arg("inputs").none(), nb::arg("outputs").none());
+        .def("add", &PythonTransfers::add, nb::arg("out"), nb::arg("inputs"), nb::kw_only(), nb::arg("release") = true);
 
     nb::class_<CallGroup>(module, "CallGroup")
         .def(nb::init<nb::object, nb::object>(), nb::arg("start"), nb::arg("end"))

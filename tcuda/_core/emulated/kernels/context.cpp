@@ -157,9 +157,7 @@ thread_local Context *left; // the context that the switch in progress has left
 } // namespace
 
 // Runs on the stack that a switch has reached. Tells the sanitizer, and learns the bounds of the stack that was left.
-void Context::arrive(void *fake_stack) {
-    __sanitizer_finish_switch_fiber(fake_stack, &left->bottom_, &left->size_);
-}
+void Context::arrive(void *fake_stack) { __sanitizer_finish_switch_fiber(fake_stack, &left->bottom_, &left->size_); }
 
 void Context::start(void *context) {
     arrive(nullptr);

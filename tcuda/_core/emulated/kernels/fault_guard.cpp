@@ -88,9 +88,9 @@ RefusedInstruction refused_by(int number, const siginfo_t &info, const Registers
 
 } // namespace
 
-// The guards, and the handlers of the signals. The handlers stay until a signal comes from code without a guard. The next
-// guard installs them again, also above a handler that was installed meanwhile. Such a handler may call ours, which
-// then calls the handler that was there before any guard.
+// The guards, and the handlers of the signals. The handlers stay until a signal comes from code without a guard. The
+// next guard installs them again, also above a handler that was installed meanwhile. Such a handler may call ours,
+// which then calls the handler that was there before any guard.
 //
 // A handler takes the mutex: a refused instruction is no part of a function that holds the mutex.
 class FaultHandlers {
@@ -142,12 +142,12 @@ private:
     }
 
     static bool is_current(int number) {
-        struct sigaction now {};
+        struct sigaction now{};
         return sigaction(number, nullptr, &now) == 0 && now.sa_sigaction == handle;
     }
 
     void install() {
-        struct sigaction ours {};
+        struct sigaction ours{};
         ours.sa_sigaction = handle;
         sigemptyset(&ours.sa_mask);
         ours.sa_flags = SA_SIGINFO | SA_ONSTACK; // The stack of a kernel may be full.
@@ -158,8 +158,8 @@ private:
             first_replaced_ = replaced_;
     }
 
-    // Puts back the handlers of before, so that the instruction is executed again and reaches the handler of before with
-    // the stack and the mask that this handler wants. False if another handler has called ours.
+    // Puts back the handlers of before, so that the instruction is executed again and reaches the handler of before
+    // with the stack and the mask that this handler wants. False if another handler has called ours.
     bool uninstall(int number) {
         const std::lock_guard<std::mutex> held(mutex_);
         if (!is_current(number))
@@ -171,7 +171,7 @@ private:
     }
 
     void pass_on(int number, siginfo_t *info, void *context) {
-        struct sigaction before {};
+        struct sigaction before{};
         {
             const std::lock_guard<std::mutex> held(mutex_);
             for (std::size_t place = 0; place < guarded_signals.size(); ++place)

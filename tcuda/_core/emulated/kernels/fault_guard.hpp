@@ -20,8 +20,8 @@ struct RefusedInstruction {
     std::uintptr_t address; // 0 if unknown
 };
 
-// While the object exists, a refused instruction of code on the given stacks does not end the process: the thread goes on
-// at a place that the owner of the stacks chooses. Signals of other code go to the handler that was there before.
+// While the object exists, a refused instruction of code on the given stacks does not end the process: the thread goes
+// on at a place that the owner of the stacks chooses. Signals of other code go to the handler that was there before.
 class FaultGuard {
 public:
     class Owner {

@@ -6,8 +6,8 @@
 
 namespace tcuda {
 
-// The stack and the state of a thread of a block. When the thread has returned, the next thread uses the same fiber. The
-// fields that a switch touches fit in one line of the cache.
+// The stack and the state of a thread of a block. When the thread has returned, the next thread uses the same fiber.
+// The fields that a switch touches fit in one line of the cache.
 struct alignas(64) Fiber {
     // The reason for which the thread waits.
     enum class Wait : unsigned { nothing, block, warp, convergence, pause };

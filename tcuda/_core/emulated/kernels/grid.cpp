@@ -627,7 +627,8 @@ void Grid::leave() {
     switch (refused_.reason) {
     case Reason::access:
         if (stacks_->guards(address)) {
-            std::snprintf(text_, sizeof text_, "the thread needs more than the %zu KiB of its stack, or an index of a local array is wrong",
+            std::snprintf(text_, sizeof text_,
+                          "the thread needs more than the %zu KiB of its stack, or an index of a local array is wrong",
                           ThreadStacks::size >> 10);
             fail(this, "trap", text_, "", 0, "");
         }
@@ -641,10 +642,11 @@ void Grid::leave() {
         fail(this, "misaligned", "Misaligned access to a vector", "", 0, "");
         break;
     case Reason::call:
-        std::snprintf(text_, sizeof text_,
-                      "no code is at %#llx, where the kernel goes on: a pointer to a function is wrong, or a write beyond "
-                      "a local array has changed the place to return to",
-                      at);
+        std::snprintf(
+            text_, sizeof text_,
+            "no code is at %#llx, where the kernel goes on: a pointer to a function is wrong, or a write beyond "
+            "a local array has changed the place to return to",
+            at);
         fail(this, "trap", text_, "", 0, "");
         break;
     case Reason::division:

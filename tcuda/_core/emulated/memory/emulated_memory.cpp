@@ -11,8 +11,8 @@
 namespace tcuda {
 namespace {
 
-// The parts of the file. No part of the file is used twice for physical memory: so new physical memory is all zeros, and
-// other processes may keep old physical memory.
+// The parts of the file. No part of the file is used twice for physical memory: so new physical memory is all zeros,
+// and other processes may keep old physical memory.
 constexpr std::size_t first_header = std::size_t(1) << 56;
 constexpr std::size_t first_physical = std::size_t(1) << 57;
 constexpr std::size_t end_of_file = std::size_t(1) << 60;
@@ -156,8 +156,8 @@ bool EmulatedMemory::is_reserved_and_unmapped(Block range) const {
         return false;
     const auto next = mappings_.lower_bound(range.address);
     const bool overlaps_next = next != mappings_.end() && next->first < range.address + range.size;
-    return !overlaps_next && (next == mappings_.begin() ||
-                              std::prev(next)->first + std::prev(next)->second.size <= range.address);
+    return !overlaps_next &&
+           (next == mappings_.begin() || std::prev(next)->first + std::prev(next)->second.size <= range.address);
 }
 
 void EmulatedMemory::adopt(std::uintptr_t address, std::size_t size) {
@@ -350,8 +350,9 @@ bool EmulatedMemory::map(std::uintptr_t address, std::size_t size, std::uint64_t
         return false;
     const auto &[start, reserved] = *std::prev(reservation);
     const bool within = address % page == 0 && address - start <= reserved - size && size <= reserved;
-    const bool overlaps = (next != mappings_.end() && next->first < address + size) ||
-                          (next != mappings_.begin() && std::prev(next)->first + std::prev(next)->second.size > address);
+    const bool overlaps =
+        (next != mappings_.end() && next->first < address + size) ||
+        (next != mappings_.begin() && std::prev(next)->first + std::prev(next)->second.size > address);
     if (!within || overlaps)
         return false;
     Physical &mapped = *found->second;

@@ -49,22 +49,23 @@ public:
     // Frees the block that begins at `address`. False, with nothing changed, if no live block begins there.
     bool release(std::uintptr_t address);
 
-    // Keeps memory accessible that is freed, unreserved or unmapped from now on, for work that still has to be done. The
-    // memory counts as free, but its addresses are not used again before give_back(), except that a reserved range may be
-    // mapped again. Unmapped memory has other contents at once.
+    // Keeps memory accessible that is freed, unreserved or unmapped from now on, for work that still has to be done.
+    // The memory counts as free, but its addresses are not used again before give_back(), except that a reserved range
+    // may be mapped again. Unmapped memory has other contents at once.
     void keep_freed();
     // The bytes that are kept.
     std::size_t kept() const;
     // Gives the kept memory back to the system.
     void give_back();
 
-    // Treats memory of the host, which somebody else has allocated, as memory of the device. The memory does not count as
-    // used. Nothing happens if the memory is of the device already.
+    // Treats memory of the host, which somebody else has allocated, as memory of the device. The memory does not count
+    // as used. Nothing happens if the memory is of the device already.
     void adopt(std::uintptr_t address, std::size_t size);
     // Ends that for the memory that begins at `address`.
     void disown(std::uintptr_t address);
 
-    // The live block, the imported block, the adopted memory, or the mapped range without a gap, that contains `address`.
+    // The live block, the imported block, the adopted memory, or the mapped range without a gap, that contains
+    // `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
 
     // Whether `address` is reserved and not mapped.

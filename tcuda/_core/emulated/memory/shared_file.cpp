@@ -44,7 +44,7 @@ int reopened(int descriptor) {
 }
 
 bool lock(int descriptor, short type, std::size_t offset, std::size_t size) {
-    struct flock range {};
+    struct flock range{};
     range.l_type = type;
     range.l_whence = SEEK_SET;
     range.l_start = static_cast<off_t>(offset);
@@ -72,7 +72,7 @@ SharedFile::~SharedFile() {
 bool SharedFile::is_usable() const { return forks_ == forks(); }
 
 std::shared_ptr<SharedFile> SharedFile::create() {
-    struct rlimit largest {};
+    struct rlimit largest{};
     // A process that makes a file larger than its limit gets a signal.
     if (getrlimit(RLIMIT_FSIZE, &largest) != 0 || largest.rlim_cur < static_cast<rlim_t>(file_size))
         return nullptr;
@@ -85,7 +85,7 @@ std::shared_ptr<SharedFile> SharedFile::create() {
 }
 
 std::shared_ptr<SharedFile> SharedFile::open(int descriptor) {
-    struct stat facts {};
+    struct stat facts{};
     if (fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size != file_size)
         return nullptr;
     const Identity identity{facts.st_dev, facts.st_ino};

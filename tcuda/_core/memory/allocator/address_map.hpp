@@ -48,7 +48,8 @@ public:
         // Moves entries back that were pushed over this place, so that no lookup for them stops here.
         for (std::size_t other = next(place); entries_[other].key != 0; other = next(other)) {
             const std::size_t wanted = home(entries_[other].key);
-            const bool reachable = place <= other ? wanted <= place || wanted > other : wanted <= place && wanted > other;
+            const bool reachable =
+                place <= other ? wanted <= place || wanted > other : wanted <= place && wanted > other;
             if (reachable) {
                 entries_[place] = entries_[other];
                 place = other;

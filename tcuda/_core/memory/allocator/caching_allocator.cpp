@@ -301,8 +301,8 @@ Heap &CachingAllocator::heap(Pool &pool, Stream stream, bool is_large) {
 }
 
 // Gives a stream the heap of a destroyed stream, with the addresses and the memory. Returns null if no heap is found.
-// Graphs use the memory of their pool on streams that are not known, and a library may keep memory by stream. So the heaps
-// of such pools are never adopted.
+// Graphs use the memory of their pool on streams that are not known, and a library may keep memory by stream. So the
+// heaps of such pools are never adopted.
 Heap *CachingAllocator::adopt(Pool &pool, StreamLife &life, bool is_large) {
     if (pool.captured || pool.library != nullptr)
         return nullptr;

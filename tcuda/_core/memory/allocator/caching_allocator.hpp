@@ -56,6 +56,7 @@ public:
 
     // The size of the block for a request: a multiple of the unit; 0 if the request is too large for any device.
     std::size_t rounded(std::size_t size) const { return sizes_.rounded(size); }
+    void set_padding(std::size_t padding) { sizes_.set_padding(padding); }
 
     // A free block of a rounded size from the heap of the stream, or null. May throw std::bad_alloc.
     Block *take(Pool &pool, Stream stream, std::size_t size);
@@ -115,8 +116,9 @@ public:
         std::uint64_t settled;
     };
 
-    // Gives settled memory back, the oldest first, until `enough` bytes are given back. Returns the number of bytes. Adds
-    // the segments of libraries to `returned`. The first failure of the driver ends the function, and becomes `status`.
+    // Gives settled memory back, the oldest first, until `enough` bytes are given back. Returns the number of bytes.
+    // Adds the segments of libraries to `returned`. The first failure of the driver ends the function, and becomes
+    // `status`.
     std::size_t release(const std::vector<Settled> &heaps, std::size_t enough, std::vector<ReturnedSegment> &returned,
                         int *status);
 
@@ -168,7 +170,7 @@ private:
     const int device_;
     Driver &driver_;
     const Settings &settings_;
-    const SizePolicy sizes_;
+    SizePolicy sizes_;
     StreamLives &lives_;
     BlockStore &store_;
     Statistics &statistics_;

@@ -56,9 +56,8 @@ Block *ExpandableSegments::find_hole(Heap &heap, std::size_t size) {
     // The first hole that is large enough together with the free blocks beside it, nearly always the last hole.
     // No hole is large enough if no device can serve the request, or if live blocks have cut the addresses into pieces.
     const auto free_size = [](const Block *block) { return block != nullptr && block->is_free() ? block->size : 0; };
-    return heap.holes.find([&](const Block *hole) {
-        return free_size(hole->before) + hole->size + free_size(hole->after) >= size;
-    });
+    return heap.holes.find(
+        [&](const Block *hole) { return free_size(hole->before) + hole->size + free_size(hole->after) >= size; });
 }
 
 // Takes more addresses than the device has memory, so that the end of the range is always a hole.

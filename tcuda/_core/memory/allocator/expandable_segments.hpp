@@ -61,7 +61,8 @@ public:
     // status.
     int release(Heap &heap, Block *block, std::size_t *released);
 
-    // Takes the addresses of a heap without mapped memory, for the next heap, or gives the addresses back to the driver.
+    // Takes the addresses of a heap without mapped memory, for the next heap, or gives the addresses back to the
+    // driver.
     void remove(Heap &heap);
 
     // Offers the driver again the memory and the addresses that it failed to take back.
@@ -84,8 +85,8 @@ private:
         Address address;
         std::size_t size;
     };
-    // The driver takes longer for a new range of addresses when there are more ranges. So the addresses of removed heaps
-    // are kept for the next heaps. A pool that comes and goes, as in each capture, has two heaps.
+    // The driver takes longer for a new range of addresses when there are more ranges. So the addresses of removed
+    // heaps are kept for the next heaps. A pool that comes and goes, as in each capture, has two heaps.
     static constexpr std::size_t most_spare = 2;
 
     bool can_serve(const Pool &pool);

@@ -34,11 +34,11 @@ struct Heap {
     std::size_t segments = 0;  // the number of other segments
     std::size_t in_segments = 0; // the bytes of the other segments
     std::shared_ptr<Work> end; // the last work of a destroyed stream, whose handle may be that of another stream by now
-    int pins = 0;              // the number of threads that need the heap again once they have the lock back
+    int pins = 0; // the number of threads that need the heap again once they have the lock back
     StreamLife *life = nullptr;
     Heap *before = nullptr, *after = nullptr; // links in StreamLife::heaps
-    std::size_t place = 0;                    // the index in Pool::heaps
-    Links<Heap> unmerged, maybe_unneeded;     // in two lists of CachingAllocator
+    std::size_t place = 0; // the index in Pool::heaps
+    Links<Heap> unmerged, maybe_unneeded; // in two lists of CachingAllocator
     Links<Heap> ownerless, adoptable, inherited; // in three lists of the pool
     // The allocator's count of frees when the stream adopted the heap. Memory that was freed before was not used since.
     std::uint64_t adopted_at = 0;

@@ -33,7 +33,7 @@ struct Pool {
     AddressMap<Heap> by_stream;
     OwnerlessHeaps ownerless;    // the heaps of destroyed streams
     InheritedHeaps inherited;    // adopted heaps that may have memory which was not used since the adoption
-    AdoptableHeaps adoptable[2]; // ownerless heaps without live blocks, of small and of large requests, the oldest first
+    AdoptableHeaps adoptable[2]; // ownerless heaps without live blocks, small and large requests, the oldest first
     Links<Pool> unused;          // in a list of Pools
 };
 

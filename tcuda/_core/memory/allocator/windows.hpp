@@ -27,8 +27,8 @@ namespace tcuda {
 // windows as the repetition before: every younger window came later in that repetition, too.
 class Windows {
 public:
-    // The most windows of a heap, and the most pieces of a window. Recorded programs need far less. The bounds limit the
-    // tables of the driver and the time of a search.
+    // The most windows of a heap, and the most pieces of a window. Recorded programs need far less. The bounds limit
+    // the tables of the driver and the time of a search.
     static constexpr std::size_t most_windows = 512, most_pieces = 128;
 
     Windows(int device, Driver &driver, BlockStore &store, BlockSplitter &splitter, Statistics &statistics,

@@ -201,8 +201,8 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
     return success;
 }
 
-// Gives unused segments back until the new segment fits below the bound: a sixteenth more than the program ever had, and
-// the reserve.
+// Gives unused segments back until the new segment fits below the bound: a sixteenth more than the program ever had,
+// and the reserve.
 void HostAllocator::trim(Lock &lock, std::size_t wanted) {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);

@@ -58,22 +58,22 @@ public:
     // Gives the memory back to the driver that neither the program nor a device uses. Waits for the devices.
     void empty_cache();
 
-    // Captures and graphs. During a capture, by the gate, no freed memory is handed out again that captured work may use.
-    // Meanwhile hold() keeps the memory of the graph until release(): the allocations that contain one of `addresses`,
-    // whether they are freed or not. Returns the addresses that are in such an allocation.
+    // Captures and graphs. During a capture, by the gate, no freed memory is handed out again that captured work may
+    // use. Meanwhile hold() keeps the memory of the graph until release(): the allocations that contain one of
+    // `addresses`, whether they are freed or not. Returns the addresses that are in such an allocation.
     std::vector<Address> hold(const std::vector<Address> &addresses);
     void release(const std::vector<Address> &held) noexcept;
 
     // Segments that exist stay as they are.
     void change_settings(const HostSettings &settings);
 
-    // From begin_rest() to end_rest(), the thread of the settings asks the devices nothing, and so holds no lock of Python
-    // code: a child that is forked meanwhile finds no lock that nobody gives back.
+    // From begin_rest() to end_rest(), the thread of the settings asks the devices nothing, and so holds no lock of
+    // Python code: a child that is forked meanwhile finds no lock that nobody gives back.
     void begin_rest();
     void end_rest();
 
-    // Tells `observer` of memory that is handed out again, so that the observer forgets the earlier uses. Null ends that.
-    // After the call, the observer before is not called any more.
+    // Tells `observer` of memory that is handed out again, so that the observer forgets the earlier uses. Null ends
+    // that. After the call, the observer before is not called any more.
     void observe(MemoryObserver *observer);
 
     HostStatistics statistics();
@@ -92,8 +92,8 @@ public:
     std::vector<Occurrence> events();
     std::vector<HostSegmentView> snapshot();
 
-    // In a forked child, frees do nothing from now on. At the exit of the interpreter, frees only count from now on, and
-    // the thread of the settings ends.
+    // In a forked child, frees do nothing from now on. At the exit of the interpreter, frees only count from now on,
+    // and the thread of the settings ends.
     void abandon() { abandoned_.store(true, std::memory_order_relaxed); }
     void close();
 

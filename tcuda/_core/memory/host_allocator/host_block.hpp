@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "driver/driver.hpp"

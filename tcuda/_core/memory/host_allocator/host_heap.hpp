@@ -11,12 +11,12 @@
 
 namespace tcuda {
 
-// Finds free blocks by size, splits them, and joins them again. The heap calls no driver. A function that throws has changed
-// nothing.
+// Finds free blocks by size, splits them, and joins them again. The heap calls no driver. A function that throws has
+// changed nothing.
 //
-// A small block that becomes free is kept as it is, because the program often wants the same size again. Kept blocks are
-// joined with the free blocks beside them when no free block fits. So each function takes logarithmic time for each block
-// that was freed.
+// A small block that becomes free is kept as it is, because the program often wants the same size again. Kept blocks
+// are joined with the free blocks beside them when no free block fits. So each function takes logarithmic time for each
+// block that was freed.
 class HostHeap {
 public:
     HostHeap() { spare_.reserve(most_spare); }

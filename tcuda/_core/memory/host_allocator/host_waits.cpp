@@ -38,8 +38,9 @@ std::size_t HostWaits::settle(Lock &lock, bool wait) {
     return bytes;
 }
 
-// Asks the driver for the uses of each block that was freed since the last call. A call asks about only some of the blocks
-// that work used at an earlier call, unless `all`: a program that never waits would else ask about more and more blocks.
+// Asks the driver for the uses of each block that was freed since the last call. A call asks about only some of the
+// blocks that work used at an earlier call, unless `all`: a program that never waits would else ask about more and more
+// blocks.
 std::size_t HostWaits::ask_for_each(Lock &lock, bool all) {
     constexpr std::size_t least = 256;
     HostBlockList asked, used, unused;

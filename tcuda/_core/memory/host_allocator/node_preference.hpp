@@ -6,7 +6,8 @@ namespace tcuda {
 // While the object lives, the system takes the new pages of this thread from one NUMA node as long as the node has free
 // memory, also in calls of the driver. Threads that this thread starts have the same preference.
 //
-// Nothing happens for a node below 0, if the program has a preference of its own, or if the system forbids a preference.
+// Nothing happens for a node below 0, if the program has a preference of its own, or if the system forbids a
+// preference.
 class NodePreference {
 public:
     explicit NodePreference(int node) noexcept;

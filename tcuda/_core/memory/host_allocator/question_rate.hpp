@@ -7,13 +7,13 @@
 
 namespace tcuda {
 
-// A question answers for all blocks that were freed before. A program that allocates and frees one block again and again
-// has one or two freed blocks when the program needs memory, and so asks at nearly each allocation. The reserve is one
-// more segment for small blocks. With the reserve, the program asks once for all blocks of the reserve. Larger blocks
-// need no reserve, because the copy of a larger block takes far longer than the question.
+// A question answers for all blocks that were freed before. A program that allocates and frees one block again and
+// again has one or two freed blocks when the program needs memory, and so asks at nearly each allocation. The reserve
+// is one more segment for small blocks. With the reserve, the program asks once for all blocks of the reserve. Larger
+// blocks need no reserve, because the copy of a larger block takes far longer than the question.
 //
-// The reserve is taken when the questions have taken about as long as the driver takes for the memory (some milliseconds).
-// So a program that ends earlier takes no more memory, and no program loses more than that time.
+// The reserve is taken when the questions have taken about as long as the driver takes for the memory (some
+// milliseconds). So a program that ends earlier takes no more memory, and no program loses more than that time.
 class QuestionRate {
 public:
     // A question made `bytes` free.

@@ -18,15 +18,14 @@ namespace tcuda {
 // the condition variables.
 class SettlingThread {
 public:
-    // `settle` is called in the thread, with the lock, and may give the lock back for a while. `settle` returns whether a
-    // block is still in doubt.
-    SettlingThread(std::mutex &mutex, std::function<bool(Lock &)> settle)
-        : mutex_(mutex), settle_(std::move(settle)) {}
+    // `settle` is called in the thread, with the lock, and may give the lock back for a while. `settle` returns whether
+    // a block is still in doubt.
+    SettlingThread(std::mutex &mutex, std::function<bool(Lock &)> settle) : mutex_(mutex), settle_(std::move(settle)) {}
     SettlingThread(const SettlingThread &) = delete;
     SettlingThread &operator=(const SettlingThread &) = delete;
 
-    // Called without the lock. start() does nothing if the thread runs, or if the system has no room for a thread. stop()
-    // waits for the end of the thread, and gives Python's lock back meanwhile.
+    // Called without the lock. start() does nothing if the thread runs, or if the system has no room for a thread.
+    // stop() waits for the end of the thread, and gives Python's lock back meanwhile.
     void start();
     void stop() noexcept;
 
@@ -40,8 +39,8 @@ public:
     // Whether the thread asks about blocks at this moment. Called with the lock.
     bool is_working() const { return working_ != 0; }
 
-    // From begin_rest() to end_rest(), the thread asks nothing. Called with the lock. begin_rest() waits for the end of a
-    // question without Python's lock, and at most for `patience`: the question may need a lock that the caller holds.
+    // From begin_rest() to end_rest(), the thread asks nothing. Called with the lock. begin_rest() waits for the end of
+    // a question without Python's lock, and at most for `patience`: the question may need a lock that the caller holds.
     static constexpr std::chrono::milliseconds patience{50};
     void begin_rest(Lock &lock);
     void end_rest() noexcept;

@@ -26,7 +26,8 @@ std::optional<FoundBlock> find_block_around(const CachingAllocator &native, cons
     if (found == nullptr || !found->is_here())
         return std::nullopt;
     const bool is_private = found->pool != nullptr && found->pool->id != common_pool;
-    return FoundBlock{found->address, found->size, found->requested, found->state == Block::State::allocated, is_private};
+    return FoundBlock{found->address, found->size, found->requested, found->state == Block::State::allocated,
+                      is_private};
 }
 
 } // namespace tcuda

@@ -41,35 +41,48 @@ DeviceLedger::~DeviceLedger() {
 // Allocating
 
 Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
-                               std::size_t *block_size) {
+                               std::size_t *block_size, void (*reclaim)()) {
     if (size == 0)
         return 0;
     const StackId noted = stack(Stacks::live);
     const NotedCall call(records_stacks(), noted);
     const StackId caller = is_observed() ? caller_stack(noted) : 0;
     const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
-    Lock lock(mutex_);
-    if (!waits_.empty() || checkpoint_.is_recorded())
-        settle(lock, false);
-    Pool &pool = routes_.empty() ? pools_.common() : routes_.pool_for(capture, pools_.common());
-    Block *block = nullptr;
-    if (source != nullptr && &pool == &pools_.common()) {
-        block = take_from_source(lock, source, size, stream);
-    } else if (const std::size_t rounded = native_.rounded(size)) {
-        block = take(pool, stream, rounded);
-        if (block == nullptr)
-            block = take_or_grow(lock, pool, stream, rounded, noted);
-    } else {
-        ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
+    std::size_t held = 0;
+    {
+        Lock lock(mutex_);
+        if (!waits_.empty() || checkpoint_.is_recorded())
+            settle(lock, false);
+        Pool &pool = routes_.empty() ? pools_.common() : routes_.pool_for(capture, pools_.common());
+        Block *block = nullptr;
+        if (source != nullptr && &pool == &pools_.common()) {
+            block = take_from_source(lock, source, size, stream);
+        } else if (const std::size_t rounded = native_.rounded(size)) {
+            block = take(pool, stream, rounded);
+            if (block == nullptr)
+                block = take_or_grow(lock, pool, stream, rounded, noted);
+        } else {
+            ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
+        }
+        if (block != nullptr) {
+            live_.add(block, size, capture, noted);
+            if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
+                observer->memory_allocated(block->address, size, device_, stream, caller);
+            if (block_size != nullptr)
+                *block_size = block->size;
+            return block->address;
+        }
+        if (reclaim == nullptr)
+            fail(lock, size, stream, noted);
+        held = statistics_.allocated();
     }
-    if (block == nullptr)
-        fail(lock, size, stream, noted);
-    live_.add(block, size, capture, noted);
-    if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
-        observer->memory_allocated(block->address, size, device_, stream, caller);
-    if (block_size != nullptr)
-        *block_size = block->size;
-    return block->address;
+    reclaim(); // here the thread has Python's lock again
+    {
+        Lock lock(mutex_);
+        if (statistics_.allocated() >= held)
+            fail(lock, size, stream, noted);
+    }
+    return allocate(size, stream, source, block_size);
 }
 
 // Takes free memory. Makes room in the table of live blocks before, so that nothing can fail once the block is taken.
@@ -484,6 +497,11 @@ void DeviceLedger::change_settings(const Settings &settings) {
 void DeviceLedger::set_memory_fraction(double fraction) {
     const Lock lock(mutex_);
     limit_.set_fraction(fraction);
+}
+
+void DeviceLedger::set_padding(std::size_t padding) {
+    const Lock lock(mutex_);
+    native_.set_padding(padding);
 }
 
 double DeviceLedger::memory_fraction() {

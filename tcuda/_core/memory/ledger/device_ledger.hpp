@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "driver/capture_gate.hpp"
@@ -54,9 +54,10 @@ public:
 
     // Memory of at least `size` bytes from `source`, or from the caching allocator if `source` is null; 0 if `size` is
     // 0. `block_size`, unless it is null, becomes the size of the block, all of which belongs to the caller. Throws
-    // OutOfMemory, DriverError or DuplicatePointer; then only the counts of failures have changed.
+    // OutOfMemory, DriverError or DuplicatePointer; then only the counts of failures have changed. If there is no room,
+    // calls `reclaim`, which may free memory, without a lock, and tries again if memory was freed.
     Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
-                     std::size_t *block_size = nullptr);
+                     std::size_t *block_size = nullptr, void (*reclaim)() = nullptr);
 
     // False, with nothing changed, if no allocation begins at `address`.
     bool free(Address address) noexcept;
@@ -138,6 +139,8 @@ public:
 
     // The share of the device's memory that may be reserved.
     void set_memory_fraction(double fraction);
+    // The number of bytes, a multiple of 512, that each block of the caching allocator has behind its allocation.
+    void set_padding(std::size_t padding);
     double memory_fraction();
 
     // Statistics
@@ -182,7 +185,6 @@ public:
     void abandon() { shutdown_.abandon(); }
     void close() { shutdown_.close(); }
 
-
 private:
     StackId caller_stack(StackId noted) const;
     Block *take(Pool &pool, Stream stream, std::size_t size);
@@ -214,7 +216,8 @@ private:
     PoolRoutes routes_;
     MemoryLimit limit_{device_, driver_};
     ReportedSegments reported_{device_, driver_, limit_, statistics_, history_};
-    ExternalMemory external_{device_, driver_, shutdown_, lives_, blocks_, native_, live_, limit_, statistics_, history_};
+    ExternalMemory external_{device_, driver_, shutdown_, lives_,      blocks_,
+                             native_, live_,   limit_,    statistics_, history_};
     ImportedMemory imported_{device_, driver_};
     BlockReturns returns_{live_, pools_, external_};
     AnnouncedStreams streams_;
@@ -223,7 +226,7 @@ private:
     StreamWaits waits_{shutdown_, lives_, progress_, returns_};
     GraphHolds holds_{device_, observer_, live_, waits_, checkpoint_};
     Captures captures_;
-    Reclaimer reclaimer_{settings_, shutdown_, native_,   pools_,      external_, reported_,
+    Reclaimer reclaimer_{settings_, shutdown_, native_,   pools_,      external_,  reported_,
                          limit_,    streams_,  progress_, checkpoint_, statistics_};
 };
 

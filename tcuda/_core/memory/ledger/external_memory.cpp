@@ -16,8 +16,7 @@ Block *ExternalMemory::allocate(Lock &lock, const std::shared_ptr<ExternalSource
     if (size > largest_request)
         return nullptr;
     const std::size_t taken = (size + source->unit - 1) / source->unit * source->unit;
-    const std::size_t reserved =
-        source->reserve == Reserve::unknown ? statistics_.allocated() : statistics_.reserved();
+    const std::size_t reserved = source->reserve == Reserve::unknown ? statistics_.allocated() : statistics_.reserved();
     // A source that reports its segments meets the limit when it takes a segment.
     if (source->reserve != Reserve::reported && (taken > most || reserved > most - taken))
         return nullptr;

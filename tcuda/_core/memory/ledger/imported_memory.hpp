@@ -25,8 +25,8 @@ public:
     // Throws DriverError.
     Address open(Lock &lock, const std::vector<Piece> &pieces);
 
-    // Unmaps the memory that was opened at `address`. `*size` becomes its size. False, with nothing changed, if none was
-    // opened there. Memory that the driver fails to unmap stays known until retry().
+    // Unmaps the memory that was opened at `address`. `*size` becomes its size. False, with nothing changed, if none
+    // was opened there. Memory that the driver fails to unmap stays known until retry().
     bool close(Lock &lock, Address address, std::size_t *size);
 
     // Offers the driver the memory again that it failed to take back.

@@ -38,10 +38,11 @@ public:
     int devices() const { return static_cast<int>(ledgers_.size()); }
     DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
 
-    Address allocate(int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
+    Address allocate(int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr,
+                     void (*reclaim)() = nullptr) {
         const bool caching = caching_.load(std::memory_order_relaxed);
         const auto &source = caching ? *source_.load(std::memory_order_acquire) : uncached_;
-        return of(device).allocate(size, stream, source, block_size);
+        return of(device).allocate(size, stream, source, block_size, reclaim);
     }
 
     // False if no live allocation of any device begins at `address`.
@@ -94,7 +95,8 @@ public:
         for (const auto &ledger : ledgers_)
             ledger->end_capture(capture);
     }
-    // The body of a conditional node: `stream` has begun to capture a part of `capture`. Returns the number of the part.
+    // The body of a conditional node: `stream` has begun to capture a part of `capture`. Returns the number of the
+    // part.
     CaptureId begin_part(CaptureId capture, int device, Stream stream) {
         CaptureId part = 0;
         if (const int status = driver_.capture_of(device, stream, &part))

@@ -25,8 +25,8 @@ public:
     // The pool of this number. Throws std::out_of_range if there is none.
     Pool &at(PoolId id) { return id == common_pool ? common_ : *private_.at(id); }
 
-    // Adds a user to a pool. The pool is made, with these properties, if there is none of this number. A device may still
-    // run the graphs of a pool that graphs have used and released. So such a pool loses its number to a new pool.
+    // Adds a user to a pool. The pool is made, with these properties, if there is none of this number. A device may
+    // still run the graphs of a pool that graphs have used and released. So such a pool loses its number to a new pool.
     Pool &open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
 
     // Takes a user from a pool. Returns whether that was the last user. Throws std::out_of_range, with nothing changed,
@@ -83,7 +83,7 @@ private:
     void take_number(Pool &pool);
 
     std::map<PoolId, std::unique_ptr<Pool>> private_; // by number; pools without a number have keys that no number has
-    std::uint64_t nameless_ = 0;                      // how many pools have lost their numbers
+    std::uint64_t nameless_ = 0; // how many pools have lost their numbers
     LinkedList<Pool, &Pool::unused> unused_; // all private pools without users, and some with users
     bool has_idle_ = false;
 };

@@ -50,8 +50,8 @@ public:
     // Throws DriverError.
     void give_back_everything(Lock &lock, const Stream *current);
 
-    // Gives back all free memory of the pools that have no users. Waits for streams. Throws DriverError. The memory that
-    // graphs have used goes back as far as the checkpoint has passed: to wait for the device may end a capture.
+    // Gives back all free memory of the pools that have no users. Waits for streams. Throws DriverError. The memory
+    // that graphs have used goes back as far as the checkpoint has passed: to wait for the device may end a capture.
     void give_back_unused_pools(Lock &lock);
 
     // The same without waiting, and without a failure. Memory that streams still work on is given back by a later call.

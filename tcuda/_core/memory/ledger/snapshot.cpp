@@ -26,8 +26,14 @@ void add_native_segments(const CachingAllocator &native, const PoolId *only, std
                 continue;
             }
             if (!open)
-                views.push_back({block->address, 0, heap.stream, heap.is_large, segment->expandable, heap.pool->id,
-                                 segment->stack, {}});
+                views.push_back({block->address,
+                                 0,
+                                 heap.stream,
+                                 heap.is_large,
+                                 segment->expandable,
+                                 heap.pool->id,
+                                 segment->stack,
+                                 {}});
             open = true;
             views.back().size += block->size;
             views.back().blocks.push_back(view_of(block));
@@ -56,8 +62,7 @@ void fill_gaps(SegmentView &segment) {
 void add_external_segments(const LiveBlocks &live, const ReportedSegments &reported, std::vector<SegmentView> &views) {
     std::map<Address, SegmentView> external;
     reported.each([&](Address address, std::size_t size, StackId stack) {
-        external.emplace(address,
-                         SegmentView{address, size, 0, is_large_request(size), false, common_pool, stack, {}});
+        external.emplace(address, SegmentView{address, size, 0, is_large_request(size), false, common_pool, stack, {}});
     });
     std::vector<const Block *> blocks;
     live.each([&](const Block *block) {
@@ -67,14 +72,20 @@ void add_external_segments(const LiveBlocks &live, const ReportedSegments &repor
     std::sort(blocks.begin(), blocks.end(), ByAddress{});
     for (const Block *block : blocks) {
         const auto after = external.upper_bound(block->address);
-        const bool within = after != external.begin() &&
-                            block->address < std::prev(after)->first + std::prev(after)->second.size;
+        const bool within =
+            after != external.begin() && block->address < std::prev(after)->first + std::prev(after)->second.size;
         if (within) {
             std::prev(after)->second.stream = block->stream;
             std::prev(after)->second.blocks.push_back(view_of(block));
         } else {
-            external.emplace(block->address, SegmentView{block->address, block->size, block->stream, block->is_large,
-                                                         false, common_pool, block->stack, {view_of(block)}});
+            external.emplace(block->address, SegmentView{block->address,
+                                                         block->size,
+                                                         block->stream,
+                                                         block->is_large,
+                                                         false,
+                                                         common_pool,
+                                                         block->stack,
+                                                         {view_of(block)}});
         }
     }
     for (auto &[address, segment] : external) {
@@ -91,7 +102,8 @@ std::vector<SegmentView> view_segments(const CachingAllocator &native, const Liv
     add_native_segments(native, only, views);
     if (only == nullptr || *only == common_pool)
         add_external_segments(live, reported, views);
-    std::sort(views.begin(), views.end(), [](const auto &left, const auto &right) { return left.address < right.address; });
+    std::sort(views.begin(), views.end(),
+              [](const auto &left, const auto &right) { return left.address < right.address; });
     return views;
 }
 

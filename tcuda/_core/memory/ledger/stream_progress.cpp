@@ -83,8 +83,7 @@ bool StreamProgress::synchronize_device(Lock &lock, const Stream *current) {
     if (is_capturing(lock))
         return false;
     const Unlocked unlocked(lock);
-    return (current == nullptr || can_wait_for(*current)) &&
-           driver_.synchronize_device(device_) == success;
+    return (current == nullptr || can_wait_for(*current)) && driver_.synchronize_device(device_) == success;
 }
 
 bool StreamProgress::record_device(Lock &lock, Event *event) {

@@ -18,7 +18,8 @@ void share(Shared *with_torch) { shared.store(with_torch); }
 
 // torch does not check the result for null, so a lack of memory is an exception. torch makes it a RuntimeError.
 TCUDA_EXPORTED void *tcuda_torch_malloc(std::ptrdiff_t size, int device, void *stream) {
-    return tcuda::shared.load()->allocate(static_cast<std::size_t>(size), device, reinterpret_cast<tcuda::Stream>(stream));
+    return tcuda::shared.load()->allocate(static_cast<std::size_t>(size), device,
+                                          reinterpret_cast<tcuda::Stream>(stream));
 }
 
 TCUDA_EXPORTED void tcuda_torch_free(void *address, std::ptrdiff_t, int device, void *) {
@@ -26,5 +27,6 @@ TCUDA_EXPORTED void tcuda_torch_free(void *address, std::ptrdiff_t, int device, 
 }
 
 TCUDA_EXPORTED void tcuda_torch_record_stream(void *address, void *stream) {
-    tcuda::shared.load()->record_stream(reinterpret_cast<tcuda::Address>(address), reinterpret_cast<tcuda::Stream>(stream));
+    tcuda::shared.load()->record_stream(reinterpret_cast<tcuda::Address>(address),
+                                        reinterpret_cast<tcuda::Stream>(stream));
 }

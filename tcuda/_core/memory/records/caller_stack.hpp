@@ -7,8 +7,8 @@
 
 namespace tcuda {
 
-// The Python stack of the caller. The bindings connect the function that notes the stack. A program without Python leaves
-// the function unconnected, and has no stacks.
+// The Python stack of the caller. The bindings connect the function that notes the stack. A program without Python
+// leaves the function unconnected, and has no stacks.
 class CallerStack {
 public:
     using Note = StackId();

@@ -1,13 +1,8 @@
 #include "races/cupti/calls.hpp"
 
 #include "races/cupti/copy_calls.hpp"
-#include "races/cupti/event_calls.hpp"
 #include "races/cupti/fill_calls.hpp"
-#include "races/cupti/graph_calls.hpp"
-#include "races/cupti/launch_calls.hpp"
-#include "races/cupti/memory_calls.hpp"
-#include "races/cupti/module_calls.hpp"
-#include "races/cupti/stream_calls.hpp"
+#include "races/cupti/watched_calls.hpp"
 
 namespace tcuda::cupti {
 namespace {
@@ -233,8 +228,6 @@ constexpr ById by_id; // made by the compiler, so that a callback need not ask w
 
 WatchedCalls watched_calls() { return {table, sizeof(table) / sizeof(table[0])}; }
 
-const WatchedCall *watched_call(std::uint32_t id) {
-    return id < most_ids ? by_id.calls[id] : nullptr;
-}
+const WatchedCall *watched_call(std::uint32_t id) { return id < most_ids ? by_id.calls[id] : nullptr; }
 
 } // namespace tcuda::cupti

@@ -20,9 +20,8 @@ template <Memory target, Memory source, bool blocking> void copy_bytes(const See
 
 template <bool blocking> void copy_peer(const SeenCall &call) {
     const auto &copy = call.as<CopyPeer>();
-    call.watch.copied(
-        stream_of<CopyPeer>(call, blocking),
-        {{Memory::device, copy.target}, {Memory::device, copy.source}, copy.size, 1, 1, blocking});
+    call.watch.copied(stream_of<CopyPeer>(call, blocking),
+                      {{Memory::device, copy.target}, {Memory::device, copy.source}, copy.size, 1, 1, blocking});
 }
 
 template <Memory source, bool blocking> void copy_to_array(const SeenCall &call) {
@@ -99,8 +98,8 @@ template <typename Parameters> void copy_boxes(const SeenCall &call) {
             const std::size_t rows = operand.layer_height != 0 ? operand.layer_height : operation->height;
             return watch::CopyEnd{Memory::unified, static_cast<Address>(operand.pointer), pitch, pitch * rows};
         };
-        copies.push_back({end(operation->target), end(operation->source), operation->width, operation->height,
-                          operation->depth});
+        copies.push_back(
+            {end(operation->target), end(operation->source), operation->width, operation->height, operation->depth});
     }
     call.watch.copied_batch(call.stream(batch.stream), copies);
 }

@@ -1,4 +1,4 @@
-#include "races/cupti/graph_calls.hpp"
+#include "races/cupti/watched_calls.hpp"
 
 #include <cstddef>
 #include <cstdint>

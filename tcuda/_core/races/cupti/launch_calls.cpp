@@ -1,4 +1,4 @@
-#include "races/cupti/launch_calls.hpp"
+#include "races/cupti/watched_calls.hpp"
 
 #include <utility>
 #include <vector>

@@ -11,9 +11,9 @@ namespace tcuda::cupti {
 // driver until the process ends.
 class Library {
 public:
-    // Opens the library at `path`. If a library of the same file name is loaded already, the constructor takes that one:
-    // two copies of CUPTI in a process would not know of each other. Throws std::runtime_error that says why the library
-    // cannot be used.
+    // Opens the library at `path`. If a library of the same file name is loaded already, the constructor takes that
+    // one: two copies of CUPTI in a process would not know of each other. Throws std::runtime_error that says why the
+    // library cannot be used.
     explicit Library(const std::string &path);
 
     std::uint32_t version() const { return version_; }
@@ -27,7 +27,8 @@ public:
 private:
     std::uint32_t version_ = 0;
     int (*subscribe_)(Handle *, Callback, void *user) = nullptr;
-    int (*subscribe_by_name_)(Handle *, Callback, void *user, SubscriberParameters *) = nullptr; // null before CUDA 12.9
+    int (*subscribe_by_name_)(Handle *, Callback, void *user,
+                              SubscriberParameters *) = nullptr; // null before CUDA 12.9
     int (*text_of_)(int status, const char **text) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-#include "races/cupti/memory_calls.hpp"
+#include "races/cupti/watched_calls.hpp"
 
 #include "races/cupti/call_parameters.hpp"
 

@@ -16,12 +16,8 @@ struct SeenCall {
     bool entered;       // otherwise the driver has made the call
     bool failed;
 
-    template <typename Parameters> const Parameters &as() const {
-        return *static_cast<const Parameters *>(parameters);
-    }
-    watch::CallStream stream(Stream handle) const {
-        return {context, per_thread ? watch::per_thread(handle) : handle};
-    }
+    template <typename Parameters> const Parameters &as() const { return *static_cast<const Parameters *>(parameters); }
+    watch::CallStream stream(Stream handle) const { return {context, per_thread ? watch::per_thread(handle) : handle}; }
 };
 
 // The stream of a copy or of a fill: the blocking calls have no parameter for the stream, and use the stream 0.

@@ -1,4 +1,4 @@
-#include "races/cupti/stream_calls.hpp"
+#include "races/cupti/watched_calls.hpp"
 
 #include "driver/libcuda_types.hpp"
 #include "races/cupti/call_parameters.hpp"

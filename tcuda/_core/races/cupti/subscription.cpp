@@ -14,8 +14,8 @@
 namespace tcuda::cupti {
 namespace {
 
-// The watch of the subscription, and the threads that are in a callback. A callback may begin after its subscription has
-// ended, so the callbacks use nothing that is ever destroyed.
+// The watch of the subscription, and the threads that are in a callback. A callback may begin after its subscription
+// has ended, so the callbacks use nothing that is ever destroyed.
 std::atomic<watch::DriverWatch *> current_watch{nullptr};
 std::atomic<std::size_t> in_callbacks{0};
 

@@ -62,12 +62,13 @@ Value Flow::value_of(std::uint32_t frame, const Operand &operand) {
     case Operand::Kind::module_variable:
         return values_.of({Origin::Kind::region, frames_.region_of_module(operand.index), 0}, operand.offset);
     case Operand::Kind::name:
-        return starts_with(function.names[operand.index], "%envreg") ? values_.part(values_.system()) : Values::plain;
+        return starts_with(function.names[operand.index], "%envreg") ? values_.part(values_.system())
+                                                                     : Values::no_pointer;
     case Operand::Kind::vector: {
-        Value value = Values::plain;
+        Value value = Values::no_pointer;
         for (std::uint32_t element = 0; element < operand.count; ++element) {
             const Operand &part = function.elements[operand.index + element];
-            const Value held = part.kind == Operand::Kind::vector ? Values::plain : value_of(frame, part);
+            const Value held = part.kind == Operand::Kind::vector ? Values::no_pointer : value_of(frame, part);
             if (held != value) // both halves of one value are the value
                 value = values_.sum(value, held);
         }
@@ -76,7 +77,7 @@ Value Flow::value_of(std::uint32_t frame, const Operand &operand) {
     case Operand::Kind::none:
         break;
     }
-    return Values::plain;
+    return Values::no_pointer;
 }
 
 void Flow::set(std::uint32_t frame, const Operand &operand, Value value) {
@@ -128,7 +129,7 @@ void Flow::step(std::uint32_t frame, const Instruction &instruction, std::uint32
     const Operation &operation = module_.operations[instruction.operation];
     const auto operand = [&](std::uint32_t at) {
         if (instruction.results + at >= instruction.count)
-            return Values::plain;
+            return Values::no_pointer;
         return value_of(frame, function.operands[instruction.first + instruction.results + at]);
     };
     switch (operation.act) {
@@ -138,9 +139,9 @@ void Flow::step(std::uint32_t frame, const Instruction &instruction, std::uint32
         return;
     case Act::reduce:
         return exchange(frame, instruction, operation);
-    case Act::plain:
+    case Act::no_pointers:
     case Act::opaque:
-        return set_all(frame, instruction, Values::plain);
+        return set_all(frame, instruction, Values::no_pointer);
     case Act::move:
     case Act::prepare_global:
         return set_all(frame, instruction, operation.bytes < pointer_bytes ? values_.part(operand(0)) : operand(0));
@@ -151,12 +152,12 @@ void Flow::step(std::uint32_t frame, const Instruction &instruction, std::uint32
     case Act::blend:
         return set_all(frame, instruction, blended(operand(0), operand(1)));
     case Act::opposite:
-        return set_all(frame, instruction, values_.difference(Values::plain, operand(0)));
+        return set_all(frame, instruction, values_.difference(Values::no_pointer, operand(0)));
     case Act::joint: {
         const Value first = operand(0), second = operand(1), value = blended(first, second);
         std::int64_t number;
-        const bool has_parts = first != Values::plain && second != Values::plain && !values_.is_number(first, number) &&
-                               !values_.is_number(second, number);
+        const bool has_parts = first != Values::no_pointer && second != Values::no_pointer &&
+                               !values_.is_number(first, number) && !values_.is_number(second, number);
         return set_all(frame, instruction, has_parts ? values_.whole(value) : value);
     }
     case Act::difference:
@@ -170,7 +171,7 @@ void Flow::step(std::uint32_t frame, const Instruction &instruction, std::uint32
     case Act::choice:
         return set_all(frame, instruction, values_.either(operand(0), operand(1)));
     case Act::mix: {
-        Value value = Values::plain;
+        Value value = Values::no_pointer;
         for (std::uint32_t at = 0; at + instruction.results < instruction.count; ++at)
             value = values_.sum(value, operand(at));
         return set_all(frame, instruction, values_.derived(value));

@@ -17,7 +17,7 @@ std::uint32_t Frames::add(const Function &function, std::uint32_t caller) {
     frame.registers.resize(function.registers);
     for (std::uint32_t number = 0; number < function.registers; ++number)
         if (!written[number])
-            frame.registers[number] = Held(Values::plain);
+            frame.registers[number] = Held(Values::no_pointer);
     frames_.push_back(std::move(frame));
     return static_cast<std::uint32_t>(frames_.size() - 1);
 }

@@ -7,9 +7,7 @@ std::int64_t added(std::int64_t left, std::int64_t right) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
 }
 
-std::int64_t negated(std::int64_t number) {
-    return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(number));
-}
+std::int64_t negated(std::int64_t number) { return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(number)); }
 
 bool is_word(std::string_view word) {
     const auto is_letter = [](char sign) {

@@ -39,8 +39,12 @@ unsigned bytes_of(std::string_view type) {
     if (type.size() < 2 || std::string_view("busf").find(type[0]) == std::string_view::npos)
         return type == "pred" ? 1 : starts_with(type, "bf16") ? (type == "bf16x2" ? 4 : 2) : 0;
     const auto digits = type.substr(1);
-    return digits == "8" ? 1 : digits == "16" ? 2 : digits == "32" || digits == "16x2" ? 4 : digits == "64" ? 8
-           : digits == "128" ? 16 : 0;
+    return digits == "8"                        ? 1
+           : digits == "16"                     ? 2
+           : digits == "32" || digits == "16x2" ? 4
+           : digits == "64"                     ? 8
+           : digits == "128"                    ? 16
+                                                : 0;
 }
 
 bool is_float(std::string_view type) {
@@ -73,7 +77,7 @@ unsigned spaces_of(const Parts &parts, Space spaces[2]) {
     return count;
 }
 
-Operation plainly(Act act) {
+Operation of_act(Act act) {
     Operation operation;
     operation.act = act;
     return operation;
@@ -96,7 +100,7 @@ Operation memory_of(const Parts &parts, Act act, Kind kind) {
 }
 
 Operation unknown_memory() {
-    Operation operation = plainly(Act::mix);
+    Operation operation = of_act(Act::mix);
     operation.is_known = false;
     return operation;
 }
@@ -106,20 +110,20 @@ Operation copy_of(const Parts &parts) {
     if (parts.has("commit_group") || parts.has("wait_group") || parts.has("wait_all") || parts.has("mbarrier") ||
         parts.has("bulk_group"))
         if (!parts.has("global"))
-            return plainly(Act::nothing);
+            return of_act(Act::nothing);
     if (parts.has("prefetch"))
-        return plainly(Act::nothing);
+        return of_act(Act::nothing);
     if (parts.has("tensor")) {
-        Operation operation = plainly(Act::map);
+        Operation operation = of_act(Act::map);
         Space spaces[2] = {Space::generic, Space::generic};
         spaces_of(parts, spaces);
         operation.memory[0].kind = is_reduction ? Kind::both : spaces[0] == Space::global ? Kind::write : Kind::read;
         return operation;
     }
-    Operation operation = plainly(Act::copy);
+    Operation operation = of_act(Act::copy);
     Space spaces[2] = {Space::generic, Space::generic};
     if (spaces_of(parts, spaces) == 0)
-        return parts.size() > 2 ? unknown_memory() : plainly(Act::nothing);
+        return parts.size() > 2 ? unknown_memory() : of_act(Act::nothing);
     operation.memory[0] = {spaces[0], is_reduction ? Kind::both : Kind::write};
     operation.memory[1] = {spaces[1], Kind::read};
     return operation;
@@ -129,8 +133,8 @@ Operation conversion_of(const Parts &parts) {
     const auto size = parts.size();
     const auto to = parts[size - 2], from = parts[size - 1];
     if (is_float(to) || is_float(from))
-        return plainly(Act::plain);
-    return plainly(bytes_of(to) >= 8 || bytes_of(from) <= 4 ? Act::move : Act::narrow);
+        return of_act(Act::no_pointers);
+    return of_act(bytes_of(to) >= 8 || bytes_of(from) <= 4 ? Act::move : Act::narrow);
 }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -178,61 +182,63 @@ Operation operation_of(std::string_view opcode) {
         return unknown_memory();
     }
     if (is_one_of(name, {"tex", "tld4", "suld", "sust", "sured"}))
-        return plainly(Act::opaque);
+        return of_act(Act::opaque);
     if (name == "call")
-        return plainly(Act::call);
+        return of_act(Act::call);
     if (is_one_of(name, {"bra", "brx"}))
-        return plainly(Act::branch);
-    if (is_one_of(name, {"ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence", "prefetch", "prefetchu",
-                         "applypriority", "griddepcontrol", "nanosleep", "pmevent", "setmaxnreg", "wgmma", "tcgen05",
-                         "clusterlaunchcontrol", "elect", "stackrestore"})) {
+        return of_act(Act::branch);
+    if (is_one_of(name, {"ret",       "exit",        "trap",       "brkpt",     "bar",           "barrier",
+                         "membar",    "fence",       "prefetch",   "prefetchu", "applypriority", "griddepcontrol",
+                         "nanosleep", "pmevent",     "setmaxnreg", "wgmma",     "tcgen05",       "clusterlaunchcontrol",
+                         "elect",     "stackrestore"})) {
         const bool has_results = name == "elect" || (name == "bar" && parts.has("red")) ||
                                  (name == "barrier" && parts.has("red")) || name == "tcgen05" || name == "wgmma";
-        return plainly(has_results ? Act::plain : Act::nothing);
+        return of_act(has_results ? Act::no_pointers : Act::nothing);
     }
-    if (is_one_of(name, {"setp", "set", "testp", "mbarrier", "createpolicy", "isspacep", "istypep", "vote", "match",
-                         "activemask", "getctarank", "stacksave", "txq", "suq", "mma", "wmma", "fma", "ex2", "lg2",
-                         "sin", "cos", "tanh", "rsqrt", "sqrt", "rcp", "copysign"}))
-        return plainly(name == "fma" && !is_float(parts.last()) ? Act::mix : Act::plain);
+    if (is_one_of(name, {"setp", "set",   "testp",      "mbarrier",   "createpolicy", "isspacep", "istypep",
+                         "vote", "match", "activemask", "getctarank", "stacksave",    "txq",      "suq",
+                         "mma",  "wmma",  "fma",        "ex2",        "lg2",          "sin",      "cos",
+                         "tanh", "rsqrt", "sqrt",       "rcp",        "copysign"}))
+        return of_act(name == "fma" && !is_float(parts.last()) ? Act::mix : Act::no_pointers);
     if (name == "mov") {
-        Operation operation = plainly(Act::move);
+        Operation operation = of_act(Act::move);
         operation.bytes = bytes_of(parts.last());
         return operation;
     }
     if (name == "mapa")
-        return plainly(Act::choice);
+        return of_act(Act::choice);
     if (name == "cvta")
-        return plainly(parts.has("global") ? Act::prepare_global : Act::move);
+        return of_act(parts.has("global") ? Act::prepare_global : Act::move);
     if (name == "cvt")
-        return parts.size() < 3 ? plainly(Act::mix) : conversion_of(parts);
+        return parts.size() < 3 ? of_act(Act::mix) : conversion_of(parts);
     if (name == "shfl")
-        return plainly(Act::narrow);
+        return of_act(Act::narrow);
     if (name == "alloca")
-        return plainly(Act::allocate);
+        return of_act(Act::allocate);
     if (is_float(parts.last()) &&
         is_one_of(name, {"add", "sub", "mul", "mad", "min", "max", "neg", "abs", "div", "rem"}))
-        return plainly(Act::plain);
+        return of_act(Act::no_pointers);
     if (name == "add" || name == "addc")
-        return plainly(Act::sum);
+        return of_act(Act::sum);
     if (name == "xor")
-        return plainly(Act::blend);
+        return of_act(Act::blend);
     if (name == "neg" || name == "not")
-        return plainly(Act::opposite);
+        return of_act(Act::opposite);
     if (name == "or" || name == "bfi")
-        return plainly(Act::joint);
+        return of_act(Act::joint);
     if (name == "sub" || name == "subc")
-        return plainly(Act::difference);
+        return of_act(Act::difference);
     if (is_one_of(name, {"mad", "madc", "mad24"}))
-        return plainly(Act::multiply_add);
+        return of_act(Act::multiply_add);
     if (name == "and")
-        return plainly(Act::mask);
+        return of_act(Act::mask);
     if (is_one_of(name, {"selp", "min", "max", "slct"}))
-        return plainly(Act::choice);
-    if (is_one_of(name, {"shl", "shr", "mul", "abs", "div", "rem", "bfe", "brev", "cnot", "shf",
-                         "prmt", "lop3", "popc", "clz", "bfind", "fns", "sad", "mul24", "dp4a", "dp2a", "redux",
-                         "szext", "bmsk", "vadd", "vsub", "vadd2", "vadd4", "vsub2", "vsub4", "vabsdiff", "vmin",
-                         "vmax", "vshl", "vshr", "vmad", "vset"}))
-        return plainly(Act::mix);
+        return of_act(Act::choice);
+    if (is_one_of(name, {"shl",   "shr",   "mul",      "abs",   "div",  "rem",   "bfe",  "brev",  "cnot",
+                         "shf",   "prmt",  "lop3",     "popc",  "clz",  "bfind", "fns",  "sad",   "mul24",
+                         "dp4a",  "dp2a",  "redux",    "szext", "bmsk", "vadd",  "vsub", "vadd2", "vadd4",
+                         "vsub2", "vsub4", "vabsdiff", "vmin",  "vmax", "vshl",  "vshr", "vmad",  "vset"}))
+        return of_act(Act::mix);
     return unknown_memory();
 }
 

@@ -11,8 +11,8 @@ namespace tcuda::kernel_uses::ptx {
 enum class Space : std::uint8_t { generic, global, shared, local, constant, parameter };
 
 enum class Act : std::uint8_t {
-    nothing,    // no register and no memory
-    plain,      // the results are no pointers
+    nothing,     // no register and no memory
+    no_pointers, // the results are no pointers
     move,       // the result is the operand
     narrow,     // the result is a part of the operand
     sum,

@@ -175,8 +175,7 @@ private:
     }
 
     std::uint32_t operation_of_opcode(std::string_view opcode) {
-        const auto [found, is_new] =
-            operations_.emplace(opcode, static_cast<std::uint32_t>(module_.operations.size()));
+        const auto [found, is_new] = operations_.emplace(opcode, static_cast<std::uint32_t>(module_.operations.size()));
         if (is_new)
             module_.operations.push_back(operation_of(opcode));
         return found->second;

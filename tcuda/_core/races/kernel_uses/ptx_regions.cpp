@@ -19,7 +19,7 @@ std::uint32_t Regions::add(Region::Kind kind, std::int64_t offset, std::int64_t 
 
 bool Regions::store(std::uint32_t number, bool is_exact, std::int64_t offset, unsigned bytes, Value value) {
     Region &region = regions_[number];
-    if (value == Values::none || value == Values::plain || region.kind == Region::Kind::module ||
+    if (value == Values::none || value == Values::no_pointer || region.kind == Region::Kind::module ||
         region.kind == Region::Kind::entry_argument)
         return false; // memory without cells holds numbers
     is_exact = is_exact && offset > -farthest && offset < farthest;
@@ -76,7 +76,7 @@ Value Regions::load(std::uint32_t number, bool is_exact, std::int64_t offset, un
             value = values_.either(value, values_.whole(pieces));
     }
     if (value == Values::none)
-        return Values::plain;
+        return Values::no_pointer;
     return bytes < pointer_bytes ? values_.part(value) : values_.whole(value);
 }
 
@@ -85,7 +85,7 @@ Value Regions::content(std::uint32_t number) {
     Value value = region.anywhere.value();
     for (const auto &cell : region.cells)
         value = values_.either(value, cell.second.value());
-    return value == Values::none ? Values::plain : value;
+    return value == Values::none ? Values::no_pointer : value;
 }
 
 } // namespace tcuda::kernel_uses::ptx

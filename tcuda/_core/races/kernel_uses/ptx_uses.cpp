@@ -39,7 +39,7 @@ void add_labels(const Function &entry, KernelUse &use) {
     }
 }
 
-// Adds the words of the parameters that are not there yet, of which nothing is known.
+// Adds the words of the parameters that are not there yet. Nothing is known of these words.
 void add_words(KernelUse &use) {
     constexpr std::size_t most = 1024;
     for (const Parameter &parameter : use.parameters)

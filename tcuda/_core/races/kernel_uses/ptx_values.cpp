@@ -100,7 +100,7 @@ Sum Values::added(const Sum &first, const Sum &second, bool is_difference) const
 }
 
 Value Values::mapped(Change change, Value value) {
-    if (value == none || value == plain)
+    if (value == none || value == no_pointer)
         return value;
     auto &made = made_[3 + static_cast<std::size_t>(change)];
     if (const auto found = made.find(value); found != made.end())
@@ -261,7 +261,7 @@ Value Values::interned(std::vector<Sum> sums) {
         return found->second;
     if (numbers_.size() >= most_values) {
         is_exhausted_ = true;
-        return plain;
+        return no_pointer;
     }
     const auto value = static_cast<Value>(sums_.size());
     const auto added = numbers_.emplace(std::move(sums), value).first;

@@ -57,7 +57,7 @@ using Value = std::uint32_t;
 class Values {
 public:
     // No value was seen yet; a number that is no pointer.
-    static constexpr Value none = 0, plain = 1;
+    static constexpr Value none = 0, no_pointer = 1;
 
     Values();
 
@@ -69,7 +69,7 @@ public:
     // All values that either of two values may be.
     Value either(Value first, Value second);
     Value sum(Value first, Value second) {
-        return first == plain && second == plain ? plain : added(first, second, false);
+        return first == no_pointer && second == no_pointer ? no_pointer : added(first, second, false);
     }
     Value difference(Value first, Value second) { return added(first, second, true); }
     // A part of a value, with fewer bytes than a pointer.

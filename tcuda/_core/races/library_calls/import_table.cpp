@@ -40,15 +40,33 @@ struct Dynamic {
         };
         for (auto *entry = static_cast<const ElfW(Dyn) *>(section); entry->d_tag != DT_NULL; ++entry)
             switch (entry->d_tag) {
-            case DT_SYMTAB: symbols = reinterpret_cast<const ElfW(Sym) *>(address(entry)); break;
-            case DT_STRTAB: strings = reinterpret_cast<const char *>(address(entry)); break;
-            case DT_JMPREL: tables[0] = reinterpret_cast<const ElfW(Rela) *>(address(entry)); break;
-            case DT_PLTRELSZ: sizes[0] = entry->d_un.d_val; break;
-            case DT_RELA: tables[1] = reinterpret_cast<const ElfW(Rela) *>(address(entry)); break;
-            case DT_RELASZ: sizes[1] = entry->d_un.d_val; break;
-            case DT_VERSYM: versions = reinterpret_cast<const ElfW(Half) *>(address(entry)); break;
-            case DT_VERNEED: needed = reinterpret_cast<const ElfW(Verneed) *>(address(entry)); break;
-            case DT_VERNEEDNUM: needed_count = entry->d_un.d_val; break;
+            case DT_SYMTAB:
+                symbols = reinterpret_cast<const ElfW(Sym) *>(address(entry));
+                break;
+            case DT_STRTAB:
+                strings = reinterpret_cast<const char *>(address(entry));
+                break;
+            case DT_JMPREL:
+                tables[0] = reinterpret_cast<const ElfW(Rela) *>(address(entry));
+                break;
+            case DT_PLTRELSZ:
+                sizes[0] = entry->d_un.d_val;
+                break;
+            case DT_RELA:
+                tables[1] = reinterpret_cast<const ElfW(Rela) *>(address(entry));
+                break;
+            case DT_RELASZ:
+                sizes[1] = entry->d_un.d_val;
+                break;
+            case DT_VERSYM:
+                versions = reinterpret_cast<const ElfW(Half) *>(address(entry));
+                break;
+            case DT_VERNEED:
+                needed = reinterpret_cast<const ElfW(Verneed) *>(address(entry));
+                break;
+            case DT_VERNEEDNUM:
+                needed_count = entry->d_un.d_val;
+                break;
             }
     }
 };

@@ -73,7 +73,7 @@ private:
     void *handle_ = nullptr;
     std::uintptr_t base_ = 0;
     const void *dynamic_ = nullptr;
-    std::uintptr_t begin_ = 0, end_ = 0;               // of the mapped segments
+    std::uintptr_t begin_ = 0, end_ = 0; // of the mapped segments
     std::uintptr_t sealed_begin_ = 0, sealed_end_ = 0; // of the pages that the loader has made read-only
 };
 

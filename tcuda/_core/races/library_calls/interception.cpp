@@ -16,11 +16,20 @@ namespace {
 // Parts of the paths of the modules that call NVIDIA's libraries. The libraries' calls of each other are not of
 // interest: the outer call knows what is read and written.
 constexpr std::string_view callers[] = {
-    "/cupy_backends/cuda/libs/cublas.", "/cupy_backends/cuda/libs/curand.",   "/cupy_backends/cuda/libs/cusolver.",
-    "/cupy_backends/cuda/libs/nccl.",   "/cupy_backends/cuda/libs/cusparse.", "/cupy_backends/cuda/libs/cutensor.",
-    "/cupy/cuda/cufft.",                "/cupy/cuda/thrust.",                 "/cupy/cuda/cub.",
-    "/cupyx/_cusolver.",                "/libtorch_cuda.so",                  "/libtorch_cuda_linalg.so",
-    "/libtorch_cuda_cpp.so",            "/libtorch_cuda_cu.so",
+    "/cupy_backends/cuda/libs/cublas.",
+    "/cupy_backends/cuda/libs/curand.",
+    "/cupy_backends/cuda/libs/cusolver.",
+    "/cupy_backends/cuda/libs/nccl.",
+    "/cupy_backends/cuda/libs/cusparse.",
+    "/cupy_backends/cuda/libs/cutensor.",
+    "/cupy/cuda/cufft.",
+    "/cupy/cuda/thrust.",
+    "/cupy/cuda/cub.",
+    "/cupyx/_cusolver.",
+    "/libtorch_cuda.so",
+    "/libtorch_cuda_linalg.so",
+    "/libtorch_cuda_cpp.so",
+    "/libtorch_cuda_cu.so",
 };
 
 const std::unordered_map<std::string_view, std::size_t> &places() {

@@ -84,16 +84,25 @@ void LibraryCall::note_argument(std::size_t index) {
     Kind kind;
     switch (argument.role) {
     case Role::read:
-    case Role::table: kind = Kind::read; break;
-    case Role::write: kind = Kind::write; break;
+    case Role::table:
+        kind = Kind::read;
+        break;
+    case Role::write:
+        kind = Kind::write;
+        break;
     case Role::both:
     case Role::maybe:
-    case Role::keeps: kind = Kind::both; break;
+    case Role::keeps:
+        kind = Kind::both;
+        break;
     case Role::object:
     case Role::reads:
     case Role::writes:
-    case Role::fills: note_object(index, argument.role); return;
-    default: return;
+    case Role::fills:
+        note_object(index, argument.role);
+        return;
+    default:
+        return;
     }
     if (signature_.extra == Extra::fft)
         return; // note_transform() knows more
@@ -208,10 +217,10 @@ void LibraryCall::learn_object(std::size_t index, Role role) {
     KnownMemory &known = KnownMemory::instance();
     std::uint64_t object = signature_.object(values_, index);
     switch (role) {
-    case Role::drop:
+    case Role::ends:
         known.forget(object);
         return;
-    case Role::blur:
+    case Role::resizes:
         known.change(object, [](KnownObject &changed) {
             for (HeldMemory &held : changed.memory)
                 held.extent_known = false;
@@ -223,7 +232,7 @@ void LibraryCall::learn_object(std::size_t index, Role role) {
         object = *reinterpret_cast<const std::uint64_t *>(object);
         known.forget(object); // the library may use the address of an object that has ended
         break;
-    case Role::assign:
+    case Role::repoints:
     case Role::object:
         break;
     default:
@@ -236,11 +245,21 @@ void LibraryCall::learn_object(std::size_t index, Role role) {
         const Argument &argument = signature_.arguments[other];
         HeldMemory memory;
         switch (argument.role) {
-        case Role::holds: memory.part = Part::values; values = true; break;
-        case Role::indexes: memory.part = Part::structure; structure = true; break;
-        case Role::keeps: break;
-        case Role::sets: workspaces = true; break;
-        default: continue;
+        case Role::holds:
+            memory.part = Part::values;
+            values = true;
+            break;
+        case Role::indexes:
+            memory.part = Part::structure;
+            structure = true;
+            break;
+        case Role::keeps:
+            break;
+        case Role::sets:
+            workspaces = true;
+            break;
+        default:
+            continue;
         }
         const Signature::Memory found = signature_.find(values_, other, memory.region);
         if (found == Signature::Memory::none)
@@ -259,7 +278,9 @@ void LibraryCall::learn_object(std::size_t index, Role role) {
             }
         std::vector<HeldMemory> all;
         for (HeldMemory &before : changed.memory) {
-            bool replaced = before.part == Part::values ? values : before.part == Part::structure ? structure : workspaces;
+            bool replaced = before.part == Part::values      ? values
+                            : before.part == Part::structure ? structure
+                                                             : workspaces;
             for (const HeldMemory &now : held)
                 replaced = replaced || now.region.address() == before.region.address();
             if (!replaced)

@@ -16,13 +16,13 @@ struct RoleName {
 };
 
 constexpr RoleName role_names[] = {
-    {"wide", Role::wide},       {"float", Role::real32},     {"double", Role::real64}, {"data", Role::data_type},
-    {"index", Role::index_type}, {"nccl", Role::nccl_type},  {"cupy", Role::cupy_type}, {"order", Role::order},
-    {"vector", Role::vector},   {"read", Role::read},        {"write", Role::write},   {"both", Role::both},
-    {"maybe", Role::maybe}, {"table", Role::table},     {"object", Role::object},    {"keeps", Role::keeps},   {"sets", Role::sets},
-    {"new", Role::create},      {"holds", Role::holds},      {"indexes", Role::indexes}, {"assign", Role::assign},
-    {"drop", Role::drop},       {"blur", Role::blur},        {"reads", Role::reads},   {"writes", Role::writes},
-    {"fills", Role::fills},
+    {"wide", Role::wide},         {"float", Role::real32},   {"double", Role::real64},   {"data", Role::data_type},
+    {"index", Role::index_type},  {"nccl", Role::nccl_type}, {"cupy", Role::cupy_type},  {"order", Role::order},
+    {"vector", Role::vector},     {"read", Role::read},      {"write", Role::write},     {"both", Role::both},
+    {"maybe", Role::maybe},       {"table", Role::table},    {"object", Role::object},   {"keeps", Role::keeps},
+    {"sets", Role::sets},         {"new", Role::create},     {"holds", Role::holds},     {"indexes", Role::indexes},
+    {"repoints", Role::repoints}, {"ends", Role::ends},      {"resizes", Role::resizes}, {"reads", Role::reads},
+    {"writes", Role::writes},     {"fills", Role::fills},
 };
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -59,9 +59,16 @@ public:
 private:
     static std::size_t size_of(char type) {
         switch (type) {
-        case 'S': case 's': return 4;
-        case 'D': case 'd': case 'C': case 'c': return 8;
-        default: return 16;
+        case 'S':
+        case 's':
+            return 4;
+        case 'D':
+        case 'd':
+        case 'C':
+        case 'c':
+            return 8;
+        default:
+            return 16;
         }
     }
 
@@ -184,8 +191,8 @@ std::vector<Signature> make_signatures() {
 }
 
 // The bytes of the types of each library, by their number; 0: no such type.
-constexpr std::uint8_t data_sizes[] = {4, 8, 2, 1, 8, 16, 4, 2, 1, 2, 4, 8, 4, 8, 2, 4, 0, 0, 0, 0,
-                                       2, 4, 2, 4, 8, 16, 8, 16, 1, 1, 1, 1};
+constexpr std::uint8_t data_sizes[] = {4, 8, 2, 1, 8, 16, 4, 2, 1, 2,  4, 8,  4, 8, 2, 4,
+                                       0, 0, 0, 0, 2, 4,  2, 4, 8, 16, 8, 16, 1, 1, 1, 1};
 constexpr std::uint8_t index_sizes[] = {0, 2, 4, 8};
 constexpr std::uint8_t nccl_sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 constexpr std::uint8_t cupy_sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8, 8, 16, 1};
@@ -245,11 +252,16 @@ std::size_t Signature::itemsize(Values values, const Argument &argument) const {
         return argument.itemsize;
     const std::int64_t type = std::int32_t(std::uint32_t(values[argument.type_argument]));
     switch (arguments[std::size_t(argument.type_argument)].role) {
-    case Role::data_type: return size_in(data_sizes, type);
-    case Role::index_type: return size_in(index_sizes, type);
-    case Role::nccl_type: return size_in(nccl_sizes, type);
-    case Role::cupy_type: return size_in(cupy_sizes, type);
-    default: return 0;
+    case Role::data_type:
+        return size_in(data_sizes, type);
+    case Role::index_type:
+        return size_in(index_sizes, type);
+    case Role::nccl_type:
+        return size_in(nccl_sizes, type);
+    case Role::cupy_type:
+        return size_in(cupy_sizes, type);
+    default:
+        return 0;
     }
 }
 
@@ -276,8 +288,7 @@ Signature::Memory Signature::find(Values values, std::size_t index, races::Regio
         dimensions[depth++] = {count, stride * std::int64_t(size)};
         return true;
     };
-    if (!extent.batches.empty() &&
-        !add(number(values, extent.batches[1]), number(values, extent.batches[0])))
+    if (!extent.batches.empty() && !add(number(values, extent.batches[1]), number(values, extent.batches[0])))
         return unsized();
     std::int64_t first = number(values, extent.counts[0]);
     const std::int64_t stride = extent.strides.empty() ? 1 : number(values, extent.strides[0]);

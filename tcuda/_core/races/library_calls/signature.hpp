@@ -13,9 +13,33 @@
 namespace tcuda::library_calls {
 
 enum class Role : std::uint8_t {
-    plain, wide, real32, real64, data_type, index_type, nccl_type, cupy_type, order, vector,
-    read, write, both, maybe, table,
-    object, keeps, sets, create, holds, indexes, assign, drop, blur, reads, writes, fills,
+    ignored,
+    wide,
+    real32,
+    real64,
+    data_type,
+    index_type,
+    nccl_type,
+    cupy_type,
+    order,
+    vector,
+    read,
+    write,
+    both,
+    maybe,
+    table,
+    object,
+    keeps,
+    sets,
+    create,
+    holds,
+    indexes,
+    repoints,
+    ends,
+    resizes,
+    reads,
+    writes,
+    fills,
 };
 
 // A number of a call. A number has one to three terms, which are arguments or constants.
@@ -39,7 +63,7 @@ struct Extent {
 
 struct Argument {
     std::string label;
-    Role role = Role::plain;
+    Role role = Role::ignored;
     Extent extent;
     int type_argument = -1; // the argument that names the type of the items
     std::size_t itemsize = 0;

@@ -5,8 +5,8 @@
 // Roles of a value:     none: 32 bits, or a handle; wide: 64 bits; float, double: passed as a floating-point number
 //                       data, index, nccl, cupy: a code that names a type of items; order: 2 for matrices by rows;
 //                       vector: a reference to a C++ vector; its number is the product of its items
-// Roles of a pointer:   read, write, both; maybe: the call may leave the memory alone; table: addresses, which are read,
-//                       while the memory behind them is unknown
+// Roles of a pointer:   read, write, both; maybe: the call may leave the memory alone; table: addresses, which are
+//                       read, while the memory behind them is unknown
 // Extent:               (count), (count;increment), (rows,columns;leading) and
 //                       (rows,columns;leading;stride,batches), in items. A number in it is a name of another argument,
 //                       a constant, a sum, a product, or `name?a:b`, that is a if the argument is not 0.
@@ -19,7 +19,9 @@
 //     keeps, sets       a pointer to a workspace: the call uses the workspace and the object keeps it; the object only
 //                       keeps it
 //     new               a pointer to the new object; holds, indexes: the values and the structure of the new object
-//     assign, drop, blur: the object gets other pointers; the object ends; the object has other extents from now on
+//     repoints          the object gets other pointers
+//     ends              the object ends
+//     resizes           the object has other extents from now on
 //     reads, writes, fills: the object's values and structure are read; the values are written and the structure is
 //                       read; both are written
 #pragma once
@@ -168,8 +170,8 @@ inline constexpr Row rows[] = {
      "handle:object trans m n nrhs Aarray:table(batchSize) lda Carray:table(batchSize) ldc info "
      "devInfoArray:write(batchSize)@4 batchSize"},
     {"cublasSetWorkspace_v2", "", "handle:object workspace:sets(bytes)@1 bytes:wide"},
-    {"cublasSetStream_v2", "", "handle:drop stream"}, // cuBLAS then uses a workspace of its own again
-    {"cublasDestroy_v2", "", "handle:drop"},
+    {"cublasSetStream_v2", "", "handle:ends stream"}, // cuBLAS then uses a workspace of its own again
+    {"cublasDestroy_v2", "", "handle:ends"},
     {"cublasLtMatmul", "",
      "handle computeDesc alpha:read(1)@4 A:read Adesc B:read Bdesc beta:read(1)@4 C:read Cdesc D:write Ddesc algo "
      "workspace:both(bytes)@1 bytes:wide stream"},
@@ -192,18 +194,15 @@ inline constexpr Row rows[] = {
     {"cusolverDn?potrf", "S D C Z", "handle uplo n A:both(n,n;lda) lda work:both(lwork) lwork info:write(1)@4"},
     {"cusolverDn?potrfBatched", "S D C Z",
      "handle uplo n Aarray:table(batchSize) lda info:write(batchSize)@4 batchSize"},
-    {"cusolverDn?potrs", "S D C Z",
-     "handle uplo n nrhs A:read(n,n;lda) lda B:both(n,nrhs;ldb) ldb info:write(1)@4"},
+    {"cusolverDn?potrs", "S D C Z", "handle uplo n nrhs A:read(n,n;lda) lda B:both(n,nrhs;ldb) ldb info:write(1)@4"},
     {"cusolverDn?potrsBatched", "S D C Z",
      "handle uplo n nrhs Aarray:table(batchSize) lda Barray:table(batchSize) ldb info:write(1)@4 batchSize"},
     {"cusolverDn?potri", "S D C Z", "handle uplo n A:both(n,n;lda) lda work:both(lwork) lwork info:write(1)@4"},
     {"cusolverDn?sytrf", "S D C Z",
      "handle uplo n A:both(n,n;lda) lda ipiv:write(n)@4 work:both(lwork) lwork info:write(1)@4"},
     {"cusolverDn?geqrf", "S D C Z", "handle m n A:both(m,n;lda) lda tau:write work:both(lwork) lwork info:write(1)@4"},
-    {"cusolverDn?orgqr", "S D",
-     "handle m n k A:both(m,n;lda) lda tau:read(k) work:both(lwork) lwork info:write(1)@4"},
-    {"cusolverDn?ungqr", "C Z",
-     "handle m n k A:both(m,n;lda) lda tau:read(k) work:both(lwork) lwork info:write(1)@4"},
+    {"cusolverDn?orgqr", "S D", "handle m n k A:both(m,n;lda) lda tau:read(k) work:both(lwork) lwork info:write(1)@4"},
+    {"cusolverDn?ungqr", "C Z", "handle m n k A:both(m,n;lda) lda tau:read(k) work:both(lwork) lwork info:write(1)@4"},
     {"cusolverDn?ormqr", "S D",
      "handle side trans m n k A:read(side?n:m,k;lda) lda tau:read(k) C:both(m,n;ldc) ldc work:both(lwork) lwork "
      "info:write(1)@4"},
@@ -320,7 +319,8 @@ inline constexpr Row rows[] = {
      "rowIndices:indexes(nnz)@indexType values:holds(nnz)@valueType offsetType:index indexType:index base "
      "valueType:data"},
     {"cusparse?Coo", "Create CreateConst",
-     "matrix:new rows:wide columns:wide nnz:wide rowIndices:indexes(nnz)@indexType columnIndices:indexes(nnz)@indexType "
+     "matrix:new rows:wide columns:wide nnz:wide rowIndices:indexes(nnz)@indexType "
+     "columnIndices:indexes(nnz)@indexType "
      "values:holds(nnz)@valueType indexType:index base valueType:data"},
     {"cusparse?Bsr", "Create CreateConst",
      "matrix:new rows:wide columns:wide nnz:wide rowBlock:wide columnBlock:wide rowOffsets:indexes(rows+1)@offsetType "
@@ -329,32 +329,38 @@ inline constexpr Row rows[] = {
     {"cusparse?DnMat", "Create CreateConst",
      "matrix:new rows:wide columns:wide leading:wide values:holds(rows,columns;leading)^order@valueType valueType:data "
      "order:order"},
-    {"cusparseDestroySpVec", "", "vector:drop"},
-    {"cusparseDestroyDnVec", "", "vector:drop"},
-    {"cusparseDestroySpMat", "", "matrix:drop"},
-    {"cusparseDestroyDnMat", "", "matrix:drop"},
-    {"cusparseSpVecSetValues", "", "vector:assign values:holds"},
-    {"cusparseDnVecSetValues", "", "vector:assign values:holds"},
-    {"cusparseSpMatSetValues", "", "matrix:assign values:holds"},
-    {"cusparseDnMatSetValues", "", "matrix:assign values:holds"},
-    {"cusparseCsrSetPointers", "", "matrix:assign rowOffsets:indexes columnIndices:indexes values:holds"},
-    {"cusparseCscSetPointers", "", "matrix:assign columnOffsets:indexes rowIndices:indexes values:holds"},
-    {"cusparseCooSetPointers", "", "matrix:assign rowIndices:indexes columnIndices:indexes values:holds"},
-    {"cusparseDnMatSetStridedBatch", "", "matrix:blur batchCount stride:wide"},
-    {"cusparseCsrSetStridedBatch", "", "matrix:blur batchCount offsetStride:wide columnStride:wide"},
-    {"cusparseCooSetStridedBatch", "", "matrix:blur batchCount stride:wide"},
+    {"cusparseDestroySpVec", "", "vector:ends"},
+    {"cusparseDestroyDnVec", "", "vector:ends"},
+    {"cusparseDestroySpMat", "", "matrix:ends"},
+    {"cusparseDestroyDnMat", "", "matrix:ends"},
+    {"cusparseSpVecSetValues", "", "vector:repoints values:holds"},
+    {"cusparseDnVecSetValues", "", "vector:repoints values:holds"},
+    {"cusparseSpMatSetValues", "", "matrix:repoints values:holds"},
+    {"cusparseDnMatSetValues", "", "matrix:repoints values:holds"},
+    {"cusparseCsrSetPointers", "", "matrix:repoints rowOffsets:indexes columnIndices:indexes values:holds"},
+    {"cusparseCscSetPointers", "", "matrix:repoints columnOffsets:indexes rowIndices:indexes values:holds"},
+    {"cusparseCooSetPointers", "", "matrix:repoints rowIndices:indexes columnIndices:indexes values:holds"},
+    {"cusparseDnMatSetStridedBatch", "", "matrix:resizes batchCount stride:wide"},
+    {"cusparseCsrSetStridedBatch", "", "matrix:resizes batchCount offsetStride:wide columnStride:wide"},
+    {"cusparseCooSetStridedBatch", "", "matrix:resizes batchCount stride:wide"},
     {"cusparseSpMV", "",
-     "handle opA alpha:read(1)@computeType A:reads x:reads beta:read(1)@computeType y:writes computeType:data algorithm buffer:both"},
+     "handle opA alpha:read(1)@computeType A:reads x:reads beta:read(1)@computeType y:writes computeType:data "
+     "algorithm buffer:both"},
     {"cusparseSpMV_preprocess", "",
-     "handle opA alpha:read(1)@computeType A:reads x:reads beta:read(1)@computeType y:writes computeType:data algorithm buffer:both"},
+     "handle opA alpha:read(1)@computeType A:reads x:reads beta:read(1)@computeType y:writes computeType:data "
+     "algorithm buffer:both"},
     {"cusparseSpMM", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data algorithm buffer:both"},
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data "
+     "algorithm buffer:both"},
     {"cusparseSpMM_preprocess", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data algorithm buffer:both"},
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data "
+     "algorithm buffer:both"},
     {"cusparseSDDMM", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data algorithm buffer:both"},
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data "
+     "algorithm buffer:both"},
     {"cusparseSDDMM_preprocess", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data algorithm buffer:both"},
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:writes computeType:data "
+     "algorithm buffer:both"},
     {"cusparseSpVV", "", "handle opX x:reads y:reads result:write(1)@computeType computeType:data buffer:both"},
     {"cusparseGather", "", "handle y:reads x:writes"},
     {"cusparseScatter", "", "handle x:reads y:writes"},
@@ -363,24 +369,29 @@ inline constexpr Row rows[] = {
     {"cusparseDenseToSparse_analysis", "", "handle A:reads B:fills algorithm buffer:both"},
     {"cusparseDenseToSparse_convert", "", "handle A:reads B:fills algorithm buffer:both"},
     {"cusparseSpGEMM_workEstimation", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:fills computeType:data algorithm state:object "
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:fills computeType:data "
+     "algorithm state:object "
      "bufferSize buffer:keeps"},
     {"cusparseSpGEMM_compute", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:fills computeType:data algorithm state:object "
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:fills computeType:data "
+     "algorithm state:object "
      "bufferSize buffer:keeps"},
     {"cusparseSpGEMM_copy", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:fills computeType:data algorithm state:object"},
-    {"cusparseSpGEMM_destroyDescr", "", "state:drop"},
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads beta:read(1)@computeType C:fills computeType:data "
+     "algorithm state:object"},
+    {"cusparseSpGEMM_destroyDescr", "", "state:ends"},
     {"cusparseSpSV_analysis", "",
-     "handle opA alpha:read(1)@computeType A:reads x:reads y:writes computeType:data algorithm state:object buffer:keeps"},
+     "handle opA alpha:read(1)@computeType A:reads x:reads y:writes computeType:data algorithm state:object "
+     "buffer:keeps"},
     {"cusparseSpSV_solve", "",
      "handle opA alpha:read(1)@computeType A:reads x:reads y:writes computeType:data algorithm state:object"},
-    {"cusparseSpSV_destroyDescr", "", "state:drop"},
+    {"cusparseSpSV_destroyDescr", "", "state:ends"},
     {"cusparseSpSM_analysis", "",
-     "handle opA opB alpha:read(1)@computeType A:reads B:reads C:writes computeType:data algorithm state:object buffer:keeps"},
+     "handle opA opB alpha:read(1)@computeType A:reads B:reads C:writes computeType:data algorithm state:object "
+     "buffer:keeps"},
     {"cusparseSpSM_solve", "",
      "handle opA opB alpha:read(1)@computeType A:reads B:reads C:writes computeType:data algorithm state:object"},
-    {"cusparseSpSM_destroyDescr", "", "state:drop"},
+    {"cusparseSpSM_destroyDescr", "", "state:ends"},
 
     // cuSPARSE, the functions with pointers
     {"cusparse?nnz", "S D C Z",
@@ -464,8 +475,8 @@ inline constexpr Row rows[] = {
     {"cusparse?bsrsm2_solve", "S D C Z",
      "handle direction transA transX mb n nnzb alpha:read(1) descrA values:read rows:read(mb+1)@4 "
      "columns:read(nnzb)@4 blockDim info:object B:read ldb X:write ldx policy buffer:both"},
-    {"cusparseDestroyBsrsv2Info", "", "info:drop"},
-    {"cusparseDestroyBsrsm2Info", "", "info:drop"},
+    {"cusparseDestroyBsrsv2Info", "", "info:ends"},
+    {"cusparseDestroyBsrsm2Info", "", "info:ends"},
 
     // cuFFT. The transform from complex to real numbers may write into its input.
     {"cufftMakePlan1d", "", "plan n type batch size", Extra::fft_plan_1d},
@@ -476,7 +487,7 @@ inline constexpr Row rows[] = {
      "executionType",
      Extra::fft_plan_many_wide},
     {"cufftSetWorkArea", "", "plan:object workArea:sets"},
-    {"cufftDestroy", "", "plan:drop"},
+    {"cufftDestroy", "", "plan:ends"},
     {"cufftExecC2C", "", "plan:object input:read output:write direction", Extra::fft},
     {"cufftExecZ2Z", "", "plan:object input:read output:write direction", Extra::fft},
     {"cufftExecR2C", "", "plan:object input:read output:write", Extra::fft},
@@ -497,8 +508,8 @@ inline constexpr Row rows[] = {
     {"ncclBcast", "", "buffer:maybe(count)@type count:wide type:nccl root communicator stream", Extra::grouped},
     {"ncclAllGather", "", "send:read(count)@type receive:write count:wide type:nccl communicator stream",
      Extra::grouped},
-    {"ncclReduceScatter", "",
-     "send:read receive:write(count)@type count:wide type:nccl operation communicator stream", Extra::grouped},
+    {"ncclReduceScatter", "", "send:read receive:write(count)@type count:wide type:nccl operation communicator stream",
+     Extra::grouped},
     {"ncclAlltoAll", "", "send:read receive:write count:wide type:nccl communicator stream", Extra::grouped},
     {"ncclGather", "", "send:read(count)@type receive:maybe count:wide type:nccl root communicator stream",
      Extra::grouped},
@@ -515,8 +526,7 @@ inline constexpr Row rows[] = {
     {"cutensorReduce", "", "handle plan alpha A:read beta C:read D:write workspace:both(bytes)@1 bytes:wide stream"},
     {"cutensorPermute", "", "handle plan alpha A:read B:write stream"},
     {"cutensorElementwiseBinaryExecute", "", "handle plan alpha A:read gamma C:read D:write stream"},
-    {"cutensorElementwiseTrinaryExecute", "",
-     "handle plan alpha A:read beta B:read gamma C:read D:write stream"},
+    {"cutensorElementwiseTrinaryExecute", "", "handle plan alpha A:read beta B:read gamma C:read D:write stream"},
 
     // Thrust and CUB, as CuPy has compiled them: C++ functions that the modules of CuPy export. `shape` is a vector of
     // the C++ library.

@@ -21,9 +21,9 @@ struct Connection {
 std::array<std::array<Connection, function_count>, versions> connections;
 
 template <std::size_t function, std::size_t argument>
-using Passed = std::conditional_t<(functions[function].floats >> argument & 1) != 0, float,
-                                  std::conditional_t<(functions[function].doubles >> argument & 1) != 0, double,
-                                                     std::uint64_t>>;
+using Passed =
+    std::conditional_t<(functions[function].floats >> argument & 1) != 0, float,
+                       std::conditional_t<(functions[function].doubles >> argument & 1) != 0, double, std::uint64_t>>;
 
 std::uint64_t value_of(std::uint64_t argument) { return argument; }
 std::uint64_t value_of(double) { return 0; } // no role needs the number

@@ -16,9 +16,19 @@ struct Side {
 std::optional<Side> side_of(std::int64_t data_type) {
     Side side;
     switch (data_type) {
-    case 0: case 1: case 2: case 14: break;                     // float, double, half, bfloat16
-    case 4: case 5: case 6: case 15: side.complex = true; break; // the complex types of these
-    default: return {};
+    case 0:
+    case 1:
+    case 2:
+    case 14:
+        break;                     // float, double, half, bfloat16
+    case 4:
+    case 5:
+    case 6:
+    case 15:
+        side.complex = true;
+        break; // the complex types of these
+    default:
+        return {};
     }
     side.item = size_of_data_type(data_type);
     return side;
@@ -27,13 +37,26 @@ std::optional<Side> side_of(std::int64_t data_type) {
 // The types of cufftType: the two sides as types of cudaDataType.
 bool types_of(std::int64_t type, std::int64_t &input, std::int64_t &output) {
     switch (type) {
-    case 0x2a: input = 0, output = 4; return true; // R2C
-    case 0x2c: input = 4, output = 0; return true; // C2R
-    case 0x29: input = 4, output = 4; return true; // C2C
-    case 0x6a: input = 1, output = 5; return true; // D2Z
-    case 0x6c: input = 5, output = 1; return true; // Z2D
-    case 0x69: input = 5, output = 5; return true; // Z2Z
-    default: return false;
+    case 0x2a:
+        input = 0, output = 4;
+        return true; // R2C
+    case 0x2c:
+        input = 4, output = 0;
+        return true; // C2R
+    case 0x29:
+        input = 4, output = 4;
+        return true; // C2C
+    case 0x6a:
+        input = 1, output = 5;
+        return true; // D2Z
+    case 0x6c:
+        input = 5, output = 1;
+        return true; // Z2D
+    case 0x69:
+        input = 5, output = 5;
+        return true; // Z2Z
+    default:
+        return false;
     }
 }
 

@@ -14,9 +14,7 @@ using Epoch = std::uint64_t; // counts what happens in a slot; 0 is before every
 // them changes.
 class Clock {
 public:
-    Epoch of(Slot slot) const {
-        return epochs_ != nullptr && slot < epochs_->size() ? (*epochs_)[slot] : 0;
-    }
+    Epoch of(Slot slot) const { return epochs_ != nullptr && slot < epochs_->size() ? (*epochs_)[slot] : 0; }
 
     void raise(Slot slot, Epoch epoch) {
         if (of(slot) < epoch) {

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "races/host_pages/page_watch.hpp"
+#include "races/host_accesses/page_watch.hpp"
 #include "races/order/access.hpp"
 #include "races/order/clock.hpp"
 
@@ -32,8 +32,7 @@ public:
         if (!use.region.contiguous() || use.region.empty() || after == ranges_.begin() ||
             use.region.end() > std::prev(after)->second)
             return;
-        in_flight_.push_back(
-            {operation.slot, operation.epoch, use.region.begin(), use.region.end(), writes(use.kind)});
+        in_flight_.push_back({operation.slot, operation.epoch, use.region.begin(), use.region.end(), writes(use.kind)});
         if (in_flight_.size() > most_)
             in_flight_.erase(in_flight_.begin(), in_flight_.begin() + most_ / 2); // the host has not waited for long
         changed_ = true;

@@ -59,8 +59,8 @@ void RaceDetector::event_destroyed(std::uintptr_t event) {
 
 // Work
 
-RaceDetector::Races RaceDetector::work(int device, Stream stream, std::string_view name,
-                                       NamedUses uses, StackId stack) {
+RaceDetector::Races RaceDetector::work(int device, Stream stream, std::string_view name, NamedUses uses,
+                                       StackId stack) {
     const std::lock_guard lock(mutex_);
     Races found;
     OrderedStream &ordered = order_.stream(device, stream);
@@ -241,8 +241,8 @@ std::optional<std::vector<WatchedRange>> RaceDetector::ranges_in_use() {
 
 RaceDetector::Sizes RaceDetector::sizes() {
     const std::lock_guard lock(mutex_);
-    return {recent_.size(),   accesses_.intervals(), accesses_.accesses(), order_.slots(),
-            order_.events(),  races_.all().size(),   allocations_.size()};
+    return {recent_.size(),  accesses_.intervals(), accesses_.accesses(), order_.slots(),
+            order_.events(), races_.all().size(),   allocations_.size()};
 }
 
 std::uint64_t RaceDetector::operations() {
@@ -280,8 +280,8 @@ Operation RaceDetector::operation_in(OrderedStream &stream, std::string_view nam
     return operation;
 }
 
-void RaceDetector::note(Kind kind, NameId name, int device, Stream stream, StackId stack,
-                        const std::uintptr_t *event, bool whole_device) {
+void RaceDetector::note(Kind kind, NameId name, int device, Stream stream, StackId stack, const std::uintptr_t *event,
+                        bool whole_device) {
     RecentSteps::Step step;
     step.kind = kind;
     step.whole_device = whole_device;
@@ -317,8 +317,8 @@ void RaceDetector::found_race(const Access &previous, const Access &current, Rac
 }
 
 void RaceDetector::report(const Access &previous, const Access &current, Races &found) {
-    const bool use_after_free = previous.allocation != nullptr && current.allocation != nullptr &&
-                                previous.allocation != current.allocation;
+    const bool use_after_free =
+        previous.allocation != nullptr && current.allocation != nullptr && previous.allocation != current.allocation;
     const RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free);
     if (races_.count_again(key))
         return;
@@ -350,10 +350,18 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
 RaceAccess RaceDetector::described(const Access &access) const {
     const Operation &operation = access.operation;
     const Region &region = access.use.region;
-    return {names_.text(operation.name), names_.text(access.use.label), access.use.kind,
-            access.use.possible,         operation.device,              operation.stream,
-            region.address(),            region.itemsize(),             region.shape(),
-            operation.stack,             operation.launch_stack,        operation.number};
+    return {names_.text(operation.name),
+            names_.text(access.use.label),
+            access.use.kind,
+            access.use.possible,
+            operation.device,
+            operation.stream,
+            region.address(),
+            region.itemsize(),
+            region.shape(),
+            operation.stack,
+            operation.launch_stack,
+            operation.number};
 }
 
 } // namespace tcuda::races

@@ -66,8 +66,7 @@ public:
     // Work
     Races work(int device, Stream stream, std::string_view name, NamedUses uses, StackId stack);
     // An operation on several streams that wait for each other.
-    Races work_together(const std::vector<DeviceStream> &streams, std::string_view name,
-                        NamedUses uses, StackId stack);
+    Races work_together(const std::vector<DeviceStream> &streams, std::string_view name, NamedUses uses, StackId stack);
     Races host_access(std::string_view name, NamedUses uses, StackId stack);
 
     // Graphs. Throws std::out_of_range if a dependency is no earlier node.

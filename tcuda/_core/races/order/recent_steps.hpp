@@ -32,8 +32,7 @@ public:
         std::vector<RecentStep> steps;
         for (std::size_t place = next_ > ring_.size() ? next_ - ring_.size() : 0; place < next_; ++place) {
             const Step &step = ring_[place % ring_.size()];
-            steps.push_back({step.kind, step.number, step.device, step.stream, step.whole_device,
-                             names.text(step.name),
+            steps.push_back({step.kind, step.number, step.device, step.stream, step.whole_device, names.text(step.name),
                              step.has_event ? std::optional(step.event) : std::nullopt, step.stack});
         }
         return steps;

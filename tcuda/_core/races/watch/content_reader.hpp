@@ -35,8 +35,8 @@ private:
     std::optional<std::vector<Edge>> edges_of(libcuda::Graph graph) const; // nothing if the driver does not tell
     GraphContent::Node node_of(libcuda::GraphNode handle, int type);
     GraphContent child_of(libcuda::GraphNode handle);
-    // Adds the nodes of the bodies of a conditional node, which come after `before`, and returns the places of the nodes
-    // that come last. Only the device knows whether the bodies run, so their uses are possible ones.
+    // Adds the nodes of the bodies of a conditional node, which come after `before`, and returns the places of the
+    // nodes that come last. Only the device knows whether the bodies run, so their uses are possible ones.
     Places add_bodies(GraphContent *content, libcuda::GraphNode handle, Places before);
     // Adds the nodes of a child graph, and returns the places of the nodes that come last.
     static Places add_child(GraphContent *content, GraphContent child, libcuda::GraphNode handle, const Places &before);

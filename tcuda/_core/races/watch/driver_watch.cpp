@@ -21,8 +21,8 @@ constexpr unsigned memory_type_host = 1;
 // The event that stands for the last write of an address by a stream. Handles of events are even numbers.
 std::uintptr_t event_of(Address address) { return static_cast<std::uintptr_t>(address) << 1 | 1; }
 
-// A stream and an event that stand for all other processes, as far as they share events with this process. No handle has
-// these values.
+// A stream and an event that stand for all other processes, as far as they share events with this process. No handle
+// has these values.
 constexpr Stream other_processes = ~Stream(1);
 constexpr std::uintptr_t event_of_others = ~std::uintptr_t(1);
 
@@ -111,8 +111,8 @@ DriverQuestions DriverQuestions::from(const FindFunction &find) {
 }
 
 bool DriverQuestions::complete() const {
-    return current_device != nullptr && push_context != nullptr && pop_context != nullptr && stream_context != nullptr &&
-           stream_flags != nullptr && capture_info != nullptr;
+    return current_device != nullptr && push_context != nullptr && pop_context != nullptr &&
+           stream_context != nullptr && stream_flags != nullptr && capture_info != nullptr;
 }
 
 DriverWatch::DriverWatch(races::RaceDetector &detector, LaunchUses &launches, WatchedGraphs &graphs,
@@ -157,9 +157,9 @@ void DriverWatch::copied_batch(CallStream call, const std::vector<Copy> &copies)
     tell_copies(call, copies.data(), copies.size());
 }
 
-// What CUDA promises of the host: a copy to pageable memory is complete when the call returns, and so is a blocking copy
-// from or to page-locked memory. A blocking copy from pageable memory waits for its stream first, and may be under way
-// when the call returns. Other copies do not make the host wait.
+// What CUDA promises of the host: a copy to pageable memory is complete when the call returns, and so is a blocking
+// copy from or to page-locked memory. A blocking copy from pageable memory waits for its stream first, and may be under
+// way when the call returns. Other copies do not make the host wait.
 void DriverWatch::tell_copies(CallStream call, const Copy *copies, std::size_t count) {
     WatchedStream stream;
     if (!find(call, &stream))
@@ -169,7 +169,8 @@ void DriverWatch::tell_copies(CallStream call, const Copy *copies, std::size_t c
     for (const Copy *copy = copies; copy != copies + count; ++copy) {
         if (copy->width == 0 || copy->height == 0 || copy->depth == 0)
             continue;
-        const At target = where(copy->target, detector_, questions_), source = where(copy->source, detector_, questions_);
+        const At target = where(copy->target, detector_, questions_),
+                 source = where(copy->source, detector_, questions_);
         add_end(copy->source, source, *copy, AccessKind::read, "source");
         add_end(copy->target, target, *copy, AccessKind::write, "target");
         waits_after |= target == At::pageable || (copy->blocking && (on_host(target) || source == At::page_locked));
@@ -310,9 +311,9 @@ void DriverWatch::memory_about_to_be_freed(libcuda::Context context, Address add
     detector_.memory_unmapped(address, size, *device, false);
 }
 
-// The driver orders the uses of memory that the driver hands out again, so accesses before the allocation are forgotten.
-// The allocation and the free themselves count as writes: other streams have to wait for the allocation, and the free
-// has to wait for other streams.
+// The driver orders the uses of memory that the driver hands out again, so accesses before the allocation are
+// forgotten. The allocation and the free themselves count as writes: other streams have to wait for the allocation, and
+// the free has to wait for other streams.
 void DriverWatch::memory_allocated_async(CallStream call, Address address, std::size_t size) {
     WatchedStream stream;
     if (!find(call, &stream) || capturing(stream) || address == 0)
@@ -502,8 +503,8 @@ bool DriverWatch::is_shared(libcuda::Event event) {
     return shared_events_.count(event) != 0;
 }
 
-// The event that the detector knows in the place of an event. The last record of a shared event may be another process's,
-// and that process may have waited before for every shared event that this process has recorded.
+// The event that the detector knows in the place of an event. The last record of a shared event may be another
+// process's, and that process may have waited before for every shared event that this process has recorded.
 std::uintptr_t DriverWatch::known(libcuda::Event event) {
     if (!is_shared(event))
         return event;

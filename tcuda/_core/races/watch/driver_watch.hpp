@@ -74,7 +74,6 @@ public:
     DriverWatch(const DriverWatch &) = delete;
     DriverWatch &operator=(const DriverWatch &) = delete;
 
-
     // Work
     void launched(CallStream, const Launch &);
     // A cooperative launch on several devices: the streams wait for each other.
@@ -101,10 +100,12 @@ public:
     void event_synchronized(libcuda::Event); // also a query that finds the event complete
     void event_about_to_be_destroyed(libcuda::Event);
 
-    // Memory. Memory that a library takes by other calls, such as the workspaces of cuBLAS, is not known to the detector:
-    // such a library may use its memory on several streams, and may know that this is right.
+    // Memory. Memory that a library takes by other calls, such as the workspaces of cuBLAS, is not known to the
+    // detector: such a library may use its memory on several streams, and may know that this is right.
     void memory_about_to_be_freed(libcuda::Context, Address);
-    void memory_freed(libcuda::Context context) { context_synchronized(context); } // the driver has waited for the device
+    void memory_freed(libcuda::Context context) {
+        context_synchronized(context);
+    } // the driver has waited for the device
     void memory_allocated_async(CallStream, Address, std::size_t size);
     void memory_about_to_be_freed_async(CallStream, Address);
     void host_memory_locked(Address, std::size_t size); // allocated or registered

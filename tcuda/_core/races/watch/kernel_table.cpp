@@ -61,8 +61,8 @@ std::size_t size_of(const KnownKernel::Pointer &pointer) {
 
 void add_pointers(const KernelUse &use, const Layout &layout, KnownKernel *kernel) {
     for (const kernel_uses::PointerUse &pointer : use.pointers) {
-        KnownKernel::Pointer made{{},                 pointer.kind,     pointer.possible,
-                                  pointer.dimensions, pointer.itemsize, pointer.label};
+        KnownKernel::Pointer made{{},           pointer.kind, pointer.possible, pointer.dimensions, pointer.itemsize,
+                                  pointer.label};
         if (made.dimensions >= 0 && !place_in(layout, pointer.offset, size_of(made), &made.place))
             made.dimensions = -1; // the description does not fit the kernel
         if (place_in(layout, pointer.offset, word, &made.place))

@@ -20,8 +20,8 @@
 
 namespace tcuda::watch {
 
-// Any thread may call any function. The mutex is a leaf: neither the driver is called nor PTX analysed under it. The PTX
-// of a module is analysed when a kernel without a description is first launched.
+// Any thread may call any function. The mutex is a leaf: neither the driver is called nor PTX analysed under it. The
+// PTX of a module is analysed when a kernel without a description is first launched.
 class KernelTable {
 public:
     using Analysis = LazyUses::Analysis;

@@ -41,7 +41,7 @@ struct KnownKernel {
     bool complete = false; // whether the kernel uses no memory but that of `pointers`
     std::vector<Pointer> pointers;
     std::vector<ParameterBytes> others; // the other words, each of which may be a pointer if the kernel is not complete
-    bool layout_known = false;          // whether the places of the parameters in the list are known
+    bool layout_known = false; // whether the places of the parameters in the list are known
 };
 
 } // namespace tcuda::watch

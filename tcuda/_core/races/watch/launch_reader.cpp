@@ -214,8 +214,8 @@ private:
             return Extent::none;
         const Address address = addresses_[place];
         const LiveRange &live = live_[place];
-        const bool inside = -below <= static_cast<__int128>(address - live.begin) &&
-                            above <= static_cast<__int128>(live.end - address);
+        const bool inside =
+            -below <= static_cast<__int128>(address - live.begin) && above <= static_cast<__int128>(live.end - address);
         return inside ? Extent::exact : Extent::unknown;
     }
 

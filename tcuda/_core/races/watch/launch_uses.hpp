@@ -15,9 +15,9 @@ using Module = std::uintptr_t; // CUmodule or CUlibrary
 // The arguments of a launch. Either `parameters` or `extra` is null, and both are null for a kernel without parameters.
 struct Launch {
     libcuda::Function function = 0; // a CUfunction or a CUkernel
-    const char *name = nullptr;     // the (mangled) name of the kernel; null if it is unknown
-    void **parameters = nullptr;    // the addresses of the parameters
-    void **extra = nullptr;         // a list that ends with 0 and has the parameter block (CU_LAUNCH_PARAM_BUFFER_POINTER)
+    const char *name = nullptr; // the (mangled) name of the kernel; null if it is unknown
+    void **parameters = nullptr; // the addresses of the parameters
+    void **extra = nullptr; // a list that ends with 0 and has the parameter block (CU_LAUNCH_PARAM_BUFFER_POINTER)
 };
 
 // The name and the uses of an operation. Both are valid until the thread asks again.

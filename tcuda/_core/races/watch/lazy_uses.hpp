@@ -11,8 +11,8 @@
 
 namespace tcuda::watch {
 
-// The PTX of a module, and the uses of its kernels. The text is analysed when a thread first asks for a kernel, and then
-// dropped. Threads that ask for kernels of the same module wait for each other.
+// The PTX of a module, and the uses of its kernels. The text is analysed when a thread first asks for a kernel, and
+// then dropped. Threads that ask for kernels of the same module wait for each other.
 class LazyUses {
 public:
     using Analysis = std::function<kernel_uses::KernelUses(std::string_view text)>;

@@ -74,12 +74,12 @@ const page = (() => {
   }
 
   function startDevices() {
-    const choice = byId("device");
+    const choice = element("select", { id: "device" });
     choice.replaceChildren(...data.devices.map(({ index, name }, place) => (
       element("option", { value: place }, index === HOST ? name : String(index))
     )));
     choice.addEventListener("change", () => showDevice(Number(choice.value)));
-    byId("device-choice").hidden = data.devices.length < 2;
+    byId("totals").before(element("label", { hidden: data.devices.length < 2 }, "Device ", choice));
   }
 
   function start() {

@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
     from tcuda.emulation.kernels.parts.parameters import Parameter
 
-HEADERS = """\
-#include <cupy/complex.cuh>
-#include <cupy/carray.cuh>
-#include <cupy/atomics.cuh>
-#include <cupy/math_constants.h>
-#include <cupy/float16.cuh>
-"""
 _SHORT = 1 << 31
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.cupti import CONTEXT, CONTEXT_DESTROYED, EVENT, MAIN, MEMORY, SIDE, Cupti, Watched
+from support.threads import in_thread, in_threads
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -151,9 +152,7 @@ def test_the_function_of_the_detector_is_not_called_in_a_callback(cupti: Cupti, 
     detector = _core.RaceDetector(lambda race: told.append(threading.current_thread()))
     watched.watch.end()
     watch = _core.DriverWatch(detector, cupti.path, cupti.path)
-    thread = threading.Thread(target=lambda: [cupti.fill(MAIN), cupti.fill(SIDE)])
-    thread.start()
-    thread.join()
+    in_thread(lambda: [cupti.fill(MAIN), cupti.fill(SIDE)])
     watch.end()
     _core.deliver_races()
     assert told == [threading.main_thread()]
@@ -205,11 +204,7 @@ def test_races_of_threads_without_pythons_lock_are_delivered_with_their_stacks(c
             free.stub_call(cupti.ids["cuMemsetD8Async"], CONTEXT, None, parameters, 0, 3)
 
     _core.begin_stack_notes(60_000)  # no stack is left out because the machine is slow
-    threads = [threading.Thread(target=fill, args=(stream,)) for stream in (MAIN, SIDE)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(fill, zip((MAIN, SIDE)))
     _core.end_stack_notes()
     assert watched.detector.operations == 1000
     found = watched.found()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.threads import in_thread
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -156,15 +156,12 @@ def test_a_failed_preparation_does_not_fail_the_call(prepared: Prepared) -> None
 
 
 def test_notes_are_of_one_thread(prepared: Prepared) -> None:
-    elsewhere: list[Any] = []
     function = Function()
     with _Noting((ADDRESS, 4, (1,), (4,), 1, "outer")):
-        thread = threading.Thread(target=lambda: elsewhere.append(_core.current_notes()))
-        thread.start()
-        thread.join()
+        elsewhere = in_thread(_core.current_notes)
         noted_here = function((1,), (1,), (Array(),))
     assert noted_here == 7
-    assert elsewhere == [[]]
+    assert elsewhere == []
     assert [exclusive for _, _, exclusive in function.seen] == [False, True]
 
 
@@ -276,11 +273,7 @@ class TestAnnotations:
     def test_another_thread_cannot_end_them(self) -> None:
         notes = _core.Notes([])
         notes.begin()
-        ended: list[bool] = []
-        thread = threading.Thread(target=lambda: ended.append(notes.end()))
-        thread.start()
-        thread.join()
-        assert ended == [False]
+        assert in_thread(notes.end) is False
         assert notes.end()
 
     def test_notes_that_are_dropped_end(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.cupy_kernels import places_text
 from support.folders import DATA
 from tcuda._cupy.c_types import ArrayType, Layout, PointerType, type_of
 from tcuda._cupy.kernel_signatures import Pointer, parameter_names, signatures
@@ -34,9 +35,7 @@ def elementwise(body: str, parameter: str = "CArray<float, 1, 1, 1> _raw_y", *, 
 class TestLayouts:
     @pytest.mark.parametrize("described", KERNELS, ids=[entry["operation"] for entry in KERNELS])
     def test_the_parameters_are_where_the_compiler_puts_them(self, described: dict[str, Any]) -> None:
-        found = {
-            name: [list(place) for place in own.parameters] for name, own in signatures(described["source"]).items()
-        }
+        found = {name: places_text(own.parameters) for name, own in signatures(described["source"]).items()}
         assert found == described["parameters"]
 
     @pytest.mark.parametrize(("text", "known"), [

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import tcuda
+from support.threads import in_thread
 from tcuda import _core
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import CAPTURE_RELAXED, STREAM_DEFAULT, STREAM_PER_THREAD
@@ -218,9 +218,7 @@ def test_per_thread_default_streams_are_streams_of_their_own(found: Found) -> No
     def work() -> None:
         made.append(add_on(tcuda.ExternalStream(STREAM_PER_THREAD), y))
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    in_thread(work)
     assert found.take() == RACE
     total = y.sum() + made[0].sum()
     assert found.take() == [], "the legacy default stream waits for the streams of all threads"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from support.races import SIZE, X, Y, read, write
+from support.threads import in_thread
 
 if TYPE_CHECKING:
     from support.races import Watch
@@ -212,9 +212,7 @@ class TestStreams:
 
 class TestPerThreadDefaultStream:
     def test_is_another_stream_in_each_thread(self, watch: Watch) -> None:
-        thread = threading.Thread(target=watch.detector.work, args=(0, 2, "fill", [write()]))
-        thread.start()
-        thread.join()
+        in_thread(watch.detector.work, 0, 2, "fill", [write()])
         watch.detector.work(0, 2, "sum", [read()])
         (race,) = watch.races
         assert (race.previous.stream, race.current.stream) == (2, 2)

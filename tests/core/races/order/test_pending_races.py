@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.races import Watch, write
+from support.threads import in_thread, in_threads
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -121,9 +122,7 @@ def test_an_exception_ends_the_delivery_of_its_detector() -> None:
         for name in ("one", "two", "three"):
             raced.race(name, detector=detector)
         other.race()
-        thread = threading.Thread(target=deliver)
-        thread.start()
-        thread.join()
+        in_thread(deliver)
 
     undisturbed(find)
     assert told == ["one"]
@@ -150,11 +149,7 @@ def test_races_of_other_threads_are_delivered_in_the_main_thread() -> None:
         for number in range(20):
             raced.race(f"work {number}", detector=detector)
 
-    workers = [threading.Thread(target=find, args=(detector,)) for detector in detectors]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    in_threads(find, zip(detectors))
     wait_for_delivery()
     assert threads == {threading.main_thread()}
     assert count == 8 * 20
@@ -190,9 +185,7 @@ def test_a_full_queue_of_the_interpreter_delays_the_delivery_until_the_next_race
     before = sys.getswitchinterval()
     sys.setswitchinterval(60)  # the main thread does not empty the queue meanwhile
     try:
-        thread = threading.Thread(target=find)
-        thread.start()
-        thread.join()
+        in_thread(find)
     finally:
         sys.setswitchinterval(before)
     wait_for_delivery()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.races import SIZE, X, Y, read, write
+from support.threads import in_threads
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -190,10 +191,6 @@ def test_threads_may_use_one_detector(watch: Watch) -> None:
             watch.detector.memory_freed(own)
 
     start = threading.Barrier(8)
-    threads = [threading.Thread(target=use, args=(place,)) for place in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(use, zip(range(8)))
     assert watch.races == []
     assert watch.detector.operations == 8 * (2 * 500 + 10)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from typing import TYPE_CHECKING
 
 from support.cupti import (
@@ -22,6 +21,7 @@ from support.cupti import (
     SIDE,
     Watched,
 )
+from support.threads import in_thread
 
 if TYPE_CHECKING:
     from support.cupti import Cupti
@@ -118,9 +118,7 @@ def test_the_default_streams_of_devices_are_different_streams(cupti: Cupti, watc
 
 def test_the_per_thread_streams_of_threads_are_different_streams(cupti: Cupti, watched: Watched) -> None:
     cupti.fill(PER_THREAD)
-    thread = threading.Thread(target=cupti.fill, args=(PER_THREAD,))
-    thread.start()
-    thread.join()
+    in_thread(cupti.fill, PER_THREAD)
     assert len(watched.found()) == 1
 
 
@@ -144,9 +142,7 @@ def test_threads_meet_the_same_stream(cupti: Cupti, watched: Watched) -> None:
     """The order of a stream does not get lost where two threads meet the stream at the same time."""
 
     def meet() -> None:
-        thread = threading.Thread(target=cupti.fill, args=(MAIN,))
-        thread.start()
-        thread.join()
+        in_thread(cupti.fill, MAIN)
 
     function = ctypes.CFUNCTYPE(None)(meet)
     cupti.stub.stub_meanwhile(function)

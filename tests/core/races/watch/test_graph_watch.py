@@ -94,6 +94,13 @@ class Graphs:
         """Let an operation on the side stream use memory."""
         self.watch.detector.work(0, self.side if stream is None else stream, "touch", [access(kind, address, size)])
 
+    def pairs_after(
+        self, kind: int, address: int = A, size: int = 8, stream: int | None = None
+    ) -> list[tuple[str, str]]:
+        """Let an operation on the side stream use memory, and return the same as :meth:`pairs`."""
+        self.touch(kind, address, size, stream)
+        return self.pairs()
+
     def pairs_of_touch(self, kind: int, address: int) -> list[tuple[str, str]]:
         """Let an operation on the side stream use a byte; return the names of the operations of the races."""
         self.watch.detector.forget_races()
@@ -109,6 +116,12 @@ class Graphs:
         handle = self.driver.add_captured(stream, node)
         self.graphs.captured(0, stream, name, uses)
         return handle
+
+    def capture_fill(self, graph: int) -> None:
+        """Capture one operation, which writes 8 bytes at ``A``, into ``graph``."""
+        self.begin(self.main, graph)
+        self.capture(self.main, self.kernel(self.write, A), "fill", access(WRITE, A, 8))
+        del self.driver.captures[self.main]
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the names of the operations of the races since the last call."""
@@ -151,8 +164,7 @@ class TestNodes:
         extra = Extra(number(A))
         graphs.instantiated((Node(KERNEL, KernelNode(function=graphs.write, extra=extra.address), extra), []))
         graphs.launch()
-        graphs.touch(READ)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ) == [("write", "touch")]
 
     def test_a_kernel_without_a_context_is_read(self, graphs: Graphs) -> None:
         arguments = Arguments(number(A))
@@ -160,8 +172,7 @@ class TestNodes:
             (Node(KERNEL, KernelNode(kernel=graphs.write, parameters=arguments.address), arguments), [])
         )
         graphs.launch()
-        graphs.touch(READ)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ) == [("write", "touch")]
 
     @pytest.mark.parametrize("memory", [DEVICE_MEMORY, UNIFIED_MEMORY, HOST_MEMORY])
     def test_a_copy_reads_and_writes_the_rows(self, graphs: Graphs, memory: int) -> None:
@@ -183,10 +194,8 @@ class TestNodes:
         target = MemcpyEnd(memory_type=ARRAY_MEMORY, device=B)
         graphs.instantiated((Node(MEMCPY, MemcpyNode(source, target, 8, 1, 1)), []))
         graphs.launch()
-        graphs.touch(WRITE, B)
-        assert graphs.pairs() == []
-        graphs.touch(WRITE, A)
-        assert graphs.pairs() == [("memcpy", "touch")]
+        assert graphs.pairs_after(WRITE, B) == []
+        assert graphs.pairs_after(WRITE, A) == [("memcpy", "touch")]
 
     def test_a_fill_writes_the_rows(self, graphs: Graphs) -> None:
         graphs.instantiated((Node(MEMSET, MemsetNode(A, 64, 0, 4, 2, 3)), []))
@@ -202,8 +211,7 @@ class TestNodes:
             (Node(MEMCPY, MemcpyNode(end, end, 8, 0, 1)), []), (Node(MEMSET, MemsetNode(A, 0, 0, 4)), [])
         )
         graphs.launch()
-        graphs.touch(WRITE)
-        assert graphs.pairs() == []
+        assert graphs.pairs_after(WRITE) == []
 
     def test_without_the_edges_no_two_nodes_are_accused(self) -> None:
         graphs = Graphs("cuGraphGetEdges", "cuGraphGetEdges_v2")
@@ -304,10 +312,8 @@ class TestChildren:
         (node,) = graphs.instantiated((Node(CHILD, child), []))
         graphs.graphs.child_node_set(EXEC, node, other)
         graphs.launch()
-        graphs.touch(READ, A)
-        assert graphs.pairs() == []
-        graphs.touch(READ, B)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ, A) == []
+        assert graphs.pairs_after(READ, B) == [("write", "touch")]
         graphs.graphs.child_node_set(EXEC, node, longer)
         graphs.watch.detector.device_synchronized(0)
         graphs.launch()
@@ -317,24 +323,18 @@ class TestChildren:
 
     def test_a_child_graph_has_the_uses_that_were_captured(self, graphs: Graphs) -> None:
         child = graphs.driver.graph()
-        graphs.begin(graphs.main, child)
-        graphs.capture(graphs.main, graphs.kernel(graphs.write, A), "fill", access(WRITE, A, 8))
-        del graphs.driver.captures[graphs.main]
+        graphs.capture_fill(child)
         graph = graphs.driver.graph()
         node = graphs.driver.add(graph, Node(CHILD, graphs.driver.clone(child)))
         graphs.graphs.child_added(node, graph, child)
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, A + 8)
-        assert graphs.pairs() == []
-        graphs.touch(READ, A)
-        assert graphs.pairs() == [("fill", "touch")]
+        assert graphs.pairs_after(READ, A + 8) == []
+        assert graphs.pairs_after(READ, A) == [("fill", "touch")]
 
     def test_a_captured_launch_is_a_child_graph(self, graphs: Graphs) -> None:
         child = graphs.driver.graph()
-        graphs.begin(graphs.main, child)
-        graphs.capture(graphs.main, graphs.kernel(graphs.write, A), "fill", access(WRITE, A, 8))
-        del graphs.driver.captures[graphs.main]
+        graphs.capture_fill(child)
         graphs.graphs.instantiated(OTHER, child)
         graph = graphs.driver.graph()
         graphs.begin(graphs.main, graph, 2)
@@ -344,10 +344,8 @@ class TestChildren:
         graphs.graphs.executable_destroyed(OTHER)
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, A + 8)
-        assert graphs.pairs() == []
-        graphs.touch(READ, A)
-        assert graphs.pairs() == [("fill", "touch")]
+        assert graphs.pairs_after(READ, A + 8) == []
+        assert graphs.pairs_after(READ, A) == [("fill", "touch")]
 
 
 class TestConditionalNodes:
@@ -385,15 +383,11 @@ class TestConditionalNodes:
     def test_a_body_has_the_uses_that_were_captured(self, graphs: Graphs) -> None:
         body = graphs.driver.graph()
         graph, _ = self.conditional(graphs, body)
-        graphs.begin(graphs.main, body)
-        graphs.capture(graphs.main, graphs.kernel(graphs.write, A), "fill", access(WRITE, A, 8))
-        del graphs.driver.captures[graphs.main]
+        graphs.capture_fill(body)
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, A + 8)
-        assert graphs.pairs() == []
-        graphs.touch(READ, A)
-        assert graphs.pairs() == [("fill", "touch")]
+        assert graphs.pairs_after(READ, A + 8) == []
+        assert graphs.pairs_after(READ, A) == [("fill", "touch")]
 
     def test_bodies_have_bodies(self, graphs: Graphs) -> None:
         innermost, _ = graphs.graph((graphs.kernel(graphs.write, A), []))
@@ -401,8 +395,7 @@ class TestConditionalNodes:
         graph, _ = self.conditional(graphs, body)
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, A)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ, A) == [("write", "touch")]
 
     def test_a_body_that_holds_itself_ends(self, graphs: Graphs) -> None:
         graph = graphs.driver.graph()
@@ -417,9 +410,7 @@ class TestConditionalNodes:
     def test_the_nodes_of_bodies_are_forgotten_with_the_graph(self, graphs: Graphs) -> None:
         body = graphs.driver.graph()
         graph, _ = self.conditional(graphs, body)
-        graphs.begin(graphs.main, body)
-        graphs.capture(graphs.main, graphs.kernel(graphs.write, A), "fill", access(WRITE, A, 8))
-        del graphs.driver.captures[graphs.main]
+        graphs.capture_fill(body)
         assert graphs.graphs.sizes()["captured_nodes"] == 2
         graphs.graphs.graph_destroyed(graph)
         assert graphs.graphs.sizes()["captured_nodes"] == 0
@@ -431,18 +422,15 @@ class TestConditionalNodes:
         graphs.graphs.conditional_added(node, graph, [body])
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, A)
-        assert graphs.pairs() == []
-        graphs.touch(READ, B)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ, A) == []
+        assert graphs.pairs_after(READ, B) == [("write", "touch")]
 
     def test_a_node_from_before_the_watch_has_no_known_work(self, graphs: Graphs) -> None:
         graph = graphs.driver.graph()
         graphs.driver.add(graph, Node(CONDITIONAL))
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, A)
-        assert graphs.pairs() == []
+        assert graphs.pairs_after(READ, A) == []
 
 
 class TestCaptures:
@@ -474,8 +462,7 @@ class TestCaptures:
         graphs.graphs.captured(0, graphs.main, "memcpy", ())
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ)
-        assert graphs.pairs() == [("fill", "touch")]
+        assert graphs.pairs_after(READ) == [("fill", "touch")]
 
     def test_a_stream_that_does_not_capture_has_no_nodes(self, graphs: Graphs) -> None:
         graphs.graphs.captured(0, graphs.main, "fill", (access(WRITE, A, 8),))
@@ -490,10 +477,8 @@ class TestCaptures:
         graphs.graphs.graph_destroyed(graph)
         graphs.graphs.instantiated(EXEC, clone)
         graphs.launch()
-        graphs.touch(READ, A + 8)
-        assert graphs.pairs() == []
-        graphs.touch(READ)
-        assert graphs.pairs() == [("fill", "touch")]
+        assert graphs.pairs_after(READ, A + 8) == []
+        assert graphs.pairs_after(READ) == [("fill", "touch")]
         graphs.graphs.graph_destroyed(clone)
         assert graphs.graphs.sizes()["captured_nodes"] == 0
 
@@ -506,8 +491,7 @@ class TestCaptures:
         graphs.graphs.instantiated(EXEC, graph)
         graphs.launch()
         graphs.touch(WRITE, A)
-        graphs.touch(WRITE, B)
-        assert graphs.pairs() == [("read", "touch")]
+        assert graphs.pairs_after(WRITE, B) == [("read", "touch")]
 
     def test_another_capture_into_a_handle_forgets_the_failed_one(self, graphs: Graphs) -> None:
         graph = graphs.driver.graph()
@@ -548,10 +532,8 @@ class TestChanges:
         other = graphs.kernel(graphs.write, B)
         graphs.graphs.kernel_node_set(EXEC, node, ctypes.addressof(other.content))
         graphs.launch()
-        graphs.touch(READ, A)
-        assert graphs.pairs() == []
-        graphs.touch(READ, B)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ, A) == []
+        assert graphs.pairs_after(READ, B) == [("write", "touch")]
 
     def test_a_copy_and_a_fill_may_be_set(self, graphs: Graphs) -> None:
         end = MemcpyEnd(memory_type=DEVICE_MEMORY, device=A)
@@ -572,8 +554,7 @@ class TestChanges:
         graphs.graphs.node_set(EXEC, node)
         graphs.graphs.node_set(EXEC, node + 1)  # no node of the graph
         graphs.launch()
-        graphs.touch(READ)
-        assert graphs.pairs() == []
+        assert graphs.pairs_after(READ) == []
 
     def test_a_disabled_node_does_nothing(self, graphs: Graphs) -> None:
         (node,) = graphs.instantiated((graphs.kernel(graphs.write, A), []))
@@ -582,8 +563,7 @@ class TestChanges:
         graphs.graphs.kernel_node_set(EXEC, node, ctypes.addressof(other.content))
         graphs.launch()
         graphs.touch(READ, A)
-        graphs.touch(READ, B)
-        assert graphs.pairs() == []
+        assert graphs.pairs_after(READ, B) == []
         graphs.graphs.enabled(EXEC, node, True)
         graphs.launch()
         assert graphs.pairs() == [("touch", "write")]
@@ -594,8 +574,7 @@ class TestChanges:
         graph, _ = graphs.graph((graphs.kernel(graphs.write, B), []))
         graphs.graphs.updated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, B)
-        assert graphs.pairs() == []
+        assert graphs.pairs_after(READ, B) == []
         graphs.graphs.enabled(EXEC, node, True)
         graphs.launch()
         assert graphs.pairs() == [("touch", "write")]
@@ -609,8 +588,7 @@ class TestChanges:
         graphs.launch(graphs.side)
         graphs.touch(WRITE, A)  # the side stream comes after all launches
         assert graphs.pairs() == []
-        graphs.touch(READ, B, stream=graphs.main)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ, B, stream=graphs.main) == [("write", "touch")]
         other = graphs.kernel(graphs.write, C)
         graphs.graphs.kernel_node_set(EXEC, node, ctypes.addressof(other.content))
         graphs.launch(graphs.side)
@@ -621,18 +599,15 @@ class TestChanges:
         graph, _ = graphs.graph((graphs.kernel(graphs.write, B), []))
         graphs.graphs.updated(EXEC, graph)
         graphs.launch()
-        graphs.touch(READ, B)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ, B) == [("write", "touch")]
 
     def test_a_handle_that_is_another_executable_by_now(self, graphs: Graphs) -> None:
         graphs.instantiated((graphs.kernel(graphs.write, A), []))
         graphs.graphs.executable_destroyed(EXEC)
         graphs.instantiated((graphs.kernel(graphs.write, B), []))
         graphs.launch()
-        graphs.touch(READ, A)
-        assert graphs.pairs() == []
-        graphs.touch(READ, B)
-        assert graphs.pairs() == [("write", "touch")]
+        assert graphs.pairs_after(READ, A) == []
+        assert graphs.pairs_after(READ, B) == [("write", "touch")]
 
     def test_executables_may_be_destroyed_while_other_threads_launch_them(self, graphs: Graphs) -> None:
         graph, _ = graphs.graph((graphs.kernel(graphs.write, A), []))

@@ -1,0 +1,287 @@
+#include "races/host_accesses/page_watch.hpp"
+
+#include <csignal>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#if defined(__linux__) && defined(__x86_64__)
+#include <ucontext.h>
+
+#include "threads/published.hpp"
+#endif
+
+namespace tcuda {
+namespace {
+
+using Ranges = std::vector<WatchedRange>;
+
+// Whether the access that has raised the signal is a write.
+bool is_write(const void *context) noexcept {
+#if defined(__linux__) && defined(__x86_64__)
+    constexpr int write_bit = 2; // of the error code of a page fault
+    return (static_cast<const ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & write_bit) != 0;
+#else
+    (void)context;
+    return false;
+#endif
+}
+
+// The code of this thread that signals have interrupted and that has not gone on yet.
+unsigned interruptions() noexcept {
+    unsigned count = 0;
+    _Unwind_Backtrace(
+        [](_Unwind_Context *context, void *counted) {
+            int interrupted = 0;
+            _Unwind_GetIPInfo(context, &interrupted);
+            *static_cast<unsigned *>(counted) += interrupted != 0 ? 1 : 0;
+            return _URC_NO_REASON;
+        },
+        &count);
+    return count;
+}
+
+// Whether the signal comes from a call, and not from an access.
+bool is_sent(const siginfo_t *info) noexcept { return info->si_code <= 0; }
+
+bool is_mapped(void *address) noexcept {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    unsigned char state;
+    return mincore(reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(address) / page * page), 1, &state) == 0;
+}
+
+// The signal of this thread that is passed on to another handler now.
+thread_local const siginfo_t *passed = nullptr;
+
+// Whether another handler has sent the signal: a handler that was installed later, such as that of Python's
+// faulthandler, may install the handler before again, and raise the signal that it got.
+bool is_handed_on(const siginfo_t *info) noexcept {
+    const bool may_be_access = passed == nullptr || !is_sent(passed);
+    return may_be_access && info->si_code == SI_TKILL && info->si_pid == getpid() && interruptions() > 1;
+}
+
+// The whole pages of `ranges`, in order and without overlaps.
+Ranges whole_pages(const Ranges &ranges) {
+    const std::uintptr_t page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    Ranges whole;
+    std::vector<std::uintptr_t> bounds;
+    for (const WatchedRange &range : ranges) {
+        const std::uintptr_t begin = (range.begin + page - 1) / page * page, end = range.end / page * page;
+        if (begin < end) {
+            whole.push_back({begin, end, range.reads});
+            bounds.insert(bounds.end(), {begin, end});
+        }
+    }
+    std::sort(bounds.begin(), bounds.end());
+    Ranges parts;
+    for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
+        WatchedRange part{bounds[place], bounds[place + 1], false};
+        bool covered = false;
+        for (const WatchedRange &range : whole)
+            if (range.begin <= part.begin && part.end <= range.end) {
+                covered = true;
+                part.reads = part.reads || range.reads;
+            }
+        if (covered && part.begin < part.end)
+            parts.push_back(part);
+    }
+    return parts;
+}
+
+bool same(const WatchedRange &left, const WatchedRange &right) {
+    return left.begin == right.begin && left.end == right.end && left.reads == right.reads;
+}
+
+bool contains(const Ranges &ranges, const WatchedRange &range) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const WatchedRange &each) { return same(each, range); });
+}
+
+// The state of the watch. The handler takes the mutex, so no code under the mutex touches watched memory.
+class State {
+public:
+    void replace(Ranges ranges, PageWatch::Seen seen) {
+        const std::lock_guard<std::mutex> held(mutex_);
+        if (!ranges.empty())
+            install();
+        seen_ = seen;
+        for (const WatchedRange &range : watched_)
+            if (!contains(ranges, range))
+                open(range);
+        watched_.swap(ranges);
+        for (const WatchedRange &range : watched_)
+            if (pauses_ == 0 && !contains(ranges, range))
+                protect(range);
+        if (watched_.empty())
+            uninstall();
+    }
+
+    void pause() noexcept {
+        const std::lock_guard<std::mutex> held(mutex_);
+        if (pauses_++ == 0)
+            for (const WatchedRange &range : watched_)
+                open(range);
+    }
+
+    void resume() noexcept {
+        const std::lock_guard<std::mutex> held(mutex_);
+        if (--pauses_ != 0 || watched_.empty())
+            return;
+        try_to_install();
+        for (const WatchedRange &range : watched_)
+            protect(range);
+    }
+
+    // False if the address is not watched.
+    bool handle(std::uintptr_t address, bool write) {
+        PageWatch::Seen seen = nullptr;
+        {
+            const std::lock_guard<std::mutex> held(mutex_);
+            const auto found = std::find_if(watched_.begin(), watched_.end(), [address](const WatchedRange &range) {
+                return range.begin <= address && address < range.end;
+            });
+            if (found == watched_.end())
+                return false;
+            open(*found);
+            if (pauses_ > 0)
+                return true;
+            watched_.erase(found);
+            seen = seen_;
+        }
+        seen(address, write);
+        return true;
+    }
+
+    // Calls the handler that was there before. If that handler was installed between two installations of this one, the
+    // earlier handler may pass the signal back to this one. The signal then goes to the first handler.
+    void pass_on(int number, siginfo_t *info, void *context) {
+        struct sigaction before;
+        {
+            const std::lock_guard<std::mutex> held(mutex_);
+            before = passed == nullptr ? before_ : first_;
+        }
+        const siginfo_t *const outer = std::exchange(passed, info);
+        call(before, number, info, context);
+        passed = outer;
+        if (info->si_code == SEGV_MAPERR && !is_mapped(info->si_addr))
+            handed_on(); // the handler does nothing any more, as that of Python's faulthandler after its end
+    }
+
+    // A later handler has taken itself away.
+    void handed_on() noexcept {
+        const std::lock_guard<std::mutex> held(mutex_);
+        before_ = first_;
+    }
+
+private:
+    static void call(const struct sigaction &before, int number, siginfo_t *info, void *context) {
+        if ((before.sa_flags & SA_SIGINFO) != 0) {
+            before.sa_sigaction(number, info, context);
+        } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
+            std::signal(number, SIG_DFL); // the access is made again, and ends the process
+            if (is_sent(info))
+                std::raise(number);
+        } else {
+            before.sa_handler(number);
+        }
+    }
+
+    // A range that the program has given back to the system has no pages: both functions then change nothing.
+    static void protect(const WatchedRange &range) noexcept {
+        mprotect(reinterpret_cast<void *>(range.begin), range.end - range.begin, range.reads ? PROT_NONE : PROT_READ);
+    }
+    static void open(const WatchedRange &range) noexcept {
+        mprotect(reinterpret_cast<void *>(range.begin), range.end - range.begin, PROT_READ | PROT_WRITE);
+    }
+
+    // Installs the handler, also again if another library has installed its own since.
+    void install();
+    bool try_to_install() noexcept;
+    void uninstall() noexcept;
+
+    std::mutex mutex_;
+    Ranges watched_;
+    PageWatch::Seen seen_ = nullptr;
+    int pauses_ = 0;
+    struct sigaction before_{}; // the handler that was installed last before this one
+    struct sigaction first_{};  // the handler that was there when this one was installed first
+    bool has_first_ = false;
+};
+
+State &state() {
+    static Published<State> state;
+    return state.get();
+}
+
+void handler(int number, siginfo_t *info, void *context) {
+    static thread_local std::uintptr_t unknown = 0;
+    const int error = errno;
+    const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+    const bool forbidden = info->si_code == SEGV_ACCERR; // the memory exists
+    if (forbidden && state().handle(address, is_write(context))) {
+        unknown = 0;
+    } else if (forbidden && address != unknown) {
+        unknown = address; // try once more: another thread may have ended the watch of this address just now
+    } else if (is_handed_on(info)) {
+        state().handed_on(); // the access is made again, and its signal comes here: this handler is installed again
+    } else {
+        unknown = 0;
+        state().pass_on(number, info, context);
+    }
+    errno = error;
+}
+
+void State::install() {
+    if (!try_to_install())
+        throw std::system_error(errno, std::generic_category(), "the handler of SIGSEGV");
+}
+
+bool State::try_to_install() noexcept {
+    struct sigaction now{};
+    if (sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_sigaction == handler)
+        return true;
+    struct sigaction ours{};
+    ours.sa_sigaction = handler;
+    sigemptyset(&ours.sa_mask);
+    // The function that is told may touch other watched memory, so the signal is not blocked meanwhile.
+    ours.sa_flags = SA_SIGINFO | SA_NODEFER;
+    if (sigaction(SIGSEGV, &ours, &before_) != 0)
+        return false;
+    if (!std::exchange(has_first_, true))
+        first_ = before_;
+    return true;
+}
+
+void State::uninstall() noexcept {
+    struct sigaction now{};
+    if (sigaction(SIGSEGV, nullptr, &now) != 0 || now.sa_sigaction != handler)
+        return;
+    sigaction(SIGSEGV, &before_, nullptr);
+    has_first_ = before_.sa_sigaction != first_.sa_sigaction; // a later handler may still hand signals on to this one
+}
+
+} // namespace
+
+bool PageWatch::supported() noexcept {
+#if defined(__linux__) && defined(__x86_64__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+void PageWatch::watch(std::vector<WatchedRange> ranges, Seen seen) { state().replace(whole_pages(ranges), seen); }
+
+void PageWatch::end() noexcept { state().replace({}, nullptr); }
+
+PageWatch::Pause::Pause() noexcept { state().pause(); }
+
+PageWatch::Pause::~Pause() { state().resume(); }
+
+} // namespace tcuda

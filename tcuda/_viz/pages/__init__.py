@@ -1,8 +1,0 @@
-"""What the pages of HTML share: one file with its data, no other resource, and the look."""
-
-from __future__ import annotations
-
-from tcuda._viz.pages.document import document
-from tcuda._viz.pages.stacks import NO_STACK, Frame, Stacks, packed
-
-__all__ = ["NO_STACK", "Frame", "Stacks", "document", "packed"]

@@ -1,0 +1,5 @@
+"""The name ``cupy_backends`` in a child of a process in which ``import cupy`` imports emulated devices."""
+
+from _tcuda_as_cupy import take_place
+
+take_place(__name__)

@@ -1,0 +1,52 @@
+"""The names of CuPy that emulated devices lack: what they are in CuPy, and why they are not here."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TABLE = Path(__file__).with_name("absent_names.json")
+"""The names with their reasons. ``tests/support/cupy_names.py`` makes the file from the table of CuPy's names."""
+
+
+def about(name: str) -> str:
+    """Return what ``name`` is in CuPy, and why emulated devices lack the name; nothing for a name that CuPy lacks too.
+
+    Args:
+        name: The whole name, such as ``cupyx.cutensor``.
+    """
+    if "._" in name:  # Python and its tools ask for many of these names
+        return ""
+    for row in _rows():
+        for kind, names in row["names"].items():
+            if name in names.split():
+                return f". {name} is {_with_article(kind)} of CuPy that emulated devices lack. {row['reason']}"
+    return ""
+
+
+def attributes_of(module: str) -> Callable[[str], NoReturn]:
+    """Return a function ``__getattr__`` for a module, which tells why a name is missing.
+
+    Args:
+        module: The name of CuPy's module.
+    """
+
+    def refuse(name: str) -> NoReturn:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{about(f'{module}.{name}')}")
+
+    return refuse
+
+
+@functools.cache
+def _rows() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(_TABLE.read_text(encoding="utf-8"))["rows"]
+    return rows
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

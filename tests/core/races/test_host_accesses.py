@@ -1,0 +1,218 @@
+"""Accesses of the host to watched memory."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from support.threads import in_threads
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.fixture_types import RunPython
+
+pytestmark = pytest.mark.skipif(not _core.watches_pages(), reason="this machine does not tell reads from writes")
+
+PAGE = os.sysconf("SC_PAGESIZE")
+
+
+class Seen:
+    """The accesses that were noticed: offset from the array's begin, whether it is a write, and the line."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.accesses: list[tuple[int, bool]] = []
+        self.lines: list[str | None] = []
+
+    def __call__(self, address: int, write: bool) -> None:
+        self.accesses.append((address - self.array.ctypes.data, write))
+        here = [frame for frame in traceback.extract_stack() if frame.filename == __file__]
+        self.lines.append(here[-2].line)
+
+
+def bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    return array.ctypes.data, array.ctypes.data + array.nbytes
+
+
+@pytest.fixture
+def array() -> Iterator[np.ndarray[Any, Any]]:
+    """Four whole pages of bytes, and a part of a page before and after them."""
+    memory = np.zeros(7 * PAGE, np.uint8)
+    begin = -memory.ctypes.data % PAGE
+    yield memory[begin + PAGE - 100 : begin + 5 * PAGE + 100]
+    _core.end_watch_of_pages()
+
+
+def test_the_first_read_is_noticed_at_its_line(array: np.ndarray[Any, Any]) -> None:
+    seen = Seen(array)
+    _core.watch_pages([(*bounds(array), True)], seen)
+    assert array[3 * PAGE] == 0
+    assert array[3 * PAGE] == 0
+    assert seen.accesses == [(3 * PAGE, False)]
+    assert seen.lines == ["assert array[3 * PAGE] == 0"]
+
+
+def test_a_write_is_told_from_a_read(array: np.ndarray[Any, Any]) -> None:
+    seen = Seen(array)
+    _core.watch_pages([(*bounds(array), False)], seen)
+    assert array.sum() == 0
+    assert not seen.accesses
+    array[2 * PAGE] = 7
+    assert seen.accesses == [(2 * PAGE, True)]
+    assert array[2 * PAGE] == 7
+
+
+def test_parts_of_pages_are_not_watched(array: np.ndarray[Any, Any]) -> None:
+    seen = Seen(array)
+    _core.watch_pages([(*bounds(array), True)], seen)
+    array[:100] = array[-100:] = 1
+    assert not seen.accesses
+    array[100] = 1
+    assert seen.accesses == [(100, True)]
+
+
+def test_the_stricter_of_two_watches_of_a_page_holds(array: np.ndarray[Any, Any]) -> None:
+    seen = Seen(array)
+    begin, end = bounds(array)
+    _core.watch_pages([(begin, end, False), (begin + 100 + PAGE, begin + 100 + 2 * PAGE, True)], seen)
+    assert array[100] == 0
+    assert not seen.accesses
+    assert array[100 + PAGE] == 0
+    assert seen.accesses == [(100 + PAGE, False)]
+
+
+def test_other_ranges_take_the_place_of_those_before(array: np.ndarray[Any, Any]) -> None:
+    seen = Seen(array)
+    begin, _ = bounds(array)
+    _core.watch_pages([(begin, begin + 100 + PAGE, True)], seen)
+    _core.watch_pages([(begin + 100 + PAGE, begin + 100 + 2 * PAGE, True)], seen)
+    array[100] = 1
+    assert not seen.accesses
+    _core.watch_pages([], seen)
+    array[:] = 1
+    assert not seen.accesses
+
+
+def test_a_pause_notices_nothing_and_keeps_the_watch(array: np.ndarray[Any, Any]) -> None:
+    seen = Seen(array)
+    _core.watch_pages([(*bounds(array), True)], seen)
+    with _core.PauseOfWatch():
+        with _core.PauseOfWatch():
+            array[:] = 1
+        array[:] = 2
+    assert not seen.accesses
+    assert array[100] == 2
+    assert seen.accesses == [(100, False)]
+
+
+def test_what_the_function_raises_reaches_the_program(array: np.ndarray[Any, Any]) -> None:
+    def refuse(address: int, write: bool) -> None:
+        raise LookupError(address, write)
+
+    _core.watch_pages([(*bounds(array), True)], refuse)
+    with pytest.raises(LookupError) as raised:
+        sum(map(int, (array[place] for place in range(100, 2 * PAGE))))
+    assert raised.value.args == (array.ctypes.data + 100, False)
+
+
+def test_threads_without_the_lock_of_python_are_noticed(array: np.ndarray[Any, Any]) -> None:
+    memory = np.zeros(1 << 20, np.uint8)  # NumPy gives the lock back while it copies so much
+    seen: list[bool] = []
+    _core.watch_pages([(*bounds(memory), True)], lambda address, write: seen.append(write))
+    in_threads(memory.copy, 8 * [()])
+    assert seen == [False]
+
+
+def test_the_function_may_touch_other_watched_memory(array: np.ndarray[Any, Any]) -> None:
+    begin, end = bounds(array)
+    seen: list[int] = []
+
+    def look(address: int, write: bool) -> None:
+        seen.append(address - begin)
+        array[100 + PAGE] = 1
+
+    _core.watch_pages([(begin, begin + 100 + PAGE, True), (begin + 100 + PAGE, end, False)], look)
+    assert array[100] == 0
+    assert seen == [100, 100 + PAGE]
+
+
+def test_a_crash_elsewhere_is_reported_as_before(run_python: RunPython) -> None:
+    done = run_python(
+        """
+import ctypes, faulthandler, numpy
+from tcuda import _core
+faulthandler.enable()
+memory = numpy.zeros(1 << 16, numpy.uint8)
+begin = memory.ctypes.data
+_core.watch_pages([(begin, begin + memory.nbytes, True)], print)
+ctypes.string_at(8)
+"""
+    )
+    assert done.returncode < 0
+    assert "Segmentation fault" in done.stderr
+    assert "string_at" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the handler from the file system of Linux")
+def test_the_end_of_the_watch_gives_the_signal_back(array: np.ndarray[Any, Any]) -> None:
+    seen = Seen(array)
+    faulthandler.enable()
+    _core.watch_pages([(*bounds(array), True)], seen)
+    faulthandler.enable()  # takes the signal
+    _core.watch_pages([(*bounds(array)[:1], array.ctypes.data + 100 + PAGE, True)], seen)  # takes it again
+    assert array[100] == 0
+    assert seen.accesses == [(100, False)]
+    _core.end_watch_of_pages()
+    array[:] = 1
+    assert len(seen.accesses) == 1
+
+
+LATER_HANDLER = """
+import ctypes, faulthandler, signal, numpy
+from tcuda import _core
+memory = numpy.zeros(1 << 16, numpy.uint8)
+begin = memory.ctypes.data
+seen = []
+def watch():
+    _core.watch_pages([(begin, begin + memory.nbytes, True)], lambda address, write: seen.append(address - begin))
+watch()
+faulthandler.enable()  # takes the signal
+"""
+
+
+def test_an_access_is_noticed_although_faulthandler_has_taken_the_signal(run_python: RunPython) -> None:
+    done = run_python(LATER_HANDLER + "print(memory[9000], seen)\nwatch()\nprint(memory[9001], seen)")
+    assert (done.returncode, done.stdout) == (0, "0 [9000]\n0 [9000, 9001]\n"), done.stderr
+
+
+def test_an_access_is_noticed_after_faulthandler_has_given_the_signal_back(run_python: RunPython) -> None:
+    done = run_python(LATER_HANDLER + "faulthandler.disable()\nprint(memory[9000], seen)")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 [9000]\n", "")
+
+
+@pytest.mark.parametrize("again", ["", "watch()", "watch()\n_core.end_watch_of_pages()"])
+def test_a_crash_under_a_later_faulthandler_is_reported_once(run_python: RunPython, again: str) -> None:
+    done = run_python(LATER_HANDLER + f"{again}\nctypes.string_at(8)")
+    assert done.returncode == -signal.SIGSEGV
+    assert done.stderr.count("Segmentation fault") == 1
+    assert "string_at" in done.stderr
+
+
+@pytest.mark.parametrize("again", ["", "watch()"])
+def test_a_crash_after_the_end_of_a_later_faulthandler_ends_the_process(run_python: RunPython, again: str) -> None:
+    done = run_python(LATER_HANDLER + f"{again}\nfaulthandler.disable()\nctypes.string_at(8)")
+    assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
+
+
+def test_a_signal_that_the_program_raises_ends_the_process(run_python: RunPython) -> None:
+    done = run_python(LATER_HANDLER + "faulthandler.disable()\nsignal.raise_signal(signal.SIGSEGV)")
+    assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
