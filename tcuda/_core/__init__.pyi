@@ -34,6 +34,8 @@ class EmulatedMemory:
         """Free the block that begins at ``address``; return False, with nothing changed, if no block begins there."""
     def block_at(self, address: int) -> tuple[int, int] | None:
         """Return ``(address, size)`` of the live block or the mapped range that contains ``address``."""
+    def bounds(self) -> list[tuple[int, int]]:
+        """Return the begin and the end of a few ranges, in which the memory lies that :meth:`block_at` knows."""
     def is_unmapped(self, address: int) -> bool:
         """Return whether ``address`` is reserved and not mapped."""
     def descriptor(self) -> int:
@@ -271,6 +273,9 @@ class EmulatedFunction:
     @property
     def argument_bytes(self) -> int:
         """Return the size of the buffer in which the arguments lie at their offsets."""
+    @property
+    def module_memory(self) -> list[tuple[int, int, bool]]:
+        """Return the beginning and the end of each part of the module that can be read, and whether it is code."""
 
 def regions_of_items(
     places: bytes, itemsize: int, most: int

@@ -126,6 +126,12 @@ class Memory:
         locked = self.page_locked.at(ptr)
         return None if locked is None else (None, locked.begin, locked.end)
 
+    def bounds(self) -> list[tuple[int, int]]:
+        """Return the begin and the end of ranges, in which all memory lies that :meth:`range_at` knows."""
+        found = [bounds for device in self._devices for bounds in device.memory.bounds()]
+        found += [(each.begin, each.end) for each in self._variables.copy()]
+        return found + [(each.begin, each.end) for each in self.page_locked.copy()]
+
     def free(self, ptr: int, call: Call) -> EmulatedDevice:
         """Free the block that starts at ``ptr`` and return its device.
 

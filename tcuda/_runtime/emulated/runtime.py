@@ -1041,6 +1041,11 @@ class EmulatedRuntime:
         owner, begin, end = found
         return -1 if owner is None else owner.index, begin, end
 
+    def memoryBounds(self) -> list[tuple[int, int]]:
+        """Return the begin and the end of ranges, in which all memory lies that a device can reach."""
+        with self._lock:
+            return self._memory.bounds()
+
     def addVariable(self, ptr: int, size: int, device: int) -> None:
         """Treat a global variable of a module as memory of ``device``."""
         with self._lock:

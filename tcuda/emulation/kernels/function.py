@@ -15,6 +15,7 @@ from tcuda._runtime.emulated import launch_limits
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments
+from tcuda.emulation.kernels.reachable_memory import ReachableMemory
 from tcuda.emulation.rtc.parameter_names import parameter_names
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class Function:
         self.name = name
         self._host = host
         self._barriers = checks.barriers
+        self._neighbours = checks.neighbours
         self._elements = elements
         self._types = checks.types
         self._parameter_names: list[str] | None = None
@@ -318,6 +320,7 @@ class _Work:
                 finds_changes=not recorded.complete,
                 variables=[(begin, end) for _, begin, end in recorded.variables],
             )
+        reachable: ReachableMemory | None = None
         try:
             while (report := launch.run()) is not None:
                 if report[0] != "access":
@@ -325,7 +328,14 @@ class _Work:
                 _, address, size, write, thread, block = report
                 allowed = memory_access.range_at(self._device, address, size)
                 if allowed is None:
-                    raise self._illegal(address, size, write, thread, block)
+                    raise self._illegal(report, memory_access.explain(self._device, address, size))
+                if kernel._neighbours:
+                    if reachable is None:
+                        host = kernel._host if recorded is None else recorded.host
+                        reachable = ReachableMemory(self._device, self._arguments, self._ranges, host)
+                    if not reachable.has(*allowed):
+                        text = memory_access.explain_unreachable(address, size, reachable.blocks())
+                        raise self._illegal(report, text)
                 launch.allow(*allowed)
             unreached = launch.unreached
             if recorded is not None:
@@ -348,13 +358,12 @@ class _Work:
             stacklevel=stacklevel(),
         )
 
-    def _illegal(
-        self, address: int, size: int, write: bool, thread: tuple[int, ...], block: tuple[int, ...]
-    ) -> CUDADriverError:
+    def _illegal(self, report: tuple[Any, ...], explanation: str) -> CUDADriverError:
+        _, address, size, write, thread, block = report
         details = (
             f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
             f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
-            f"{memory_access.explain(self._device, address, size)}"
+            f"{explanation}"
         )
         # A GPU reports an access to the address 0 like __trap().
         status = Status.ILLEGAL_ADDRESS if address else Status.LAUNCH_FAILURE

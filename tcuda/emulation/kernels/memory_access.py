@@ -66,6 +66,30 @@ def range_at(device: int, address: int, size: int) -> tuple[int, int] | None:
     return (begin, end) if begin <= address and address + size <= end else None
 
 
+def explain_unreachable(address: int, size: int, reachable: Iterable[tuple[int, int]]) -> str:
+    """Return a text about an access to memory of an array that the kernel does not know.
+
+    Args:
+        address: The address of the access.
+        size: The bytes of the access.
+        reachable: The beginning and the end of each block that the kernel knows.
+    """
+    found = _block_at(address)
+    assert found is not None
+    _, begin, end, _ = found
+    other = (
+        f"The memory belongs to another array, in the block of {end - begin} bytes at {begin:#x}: no argument of the "
+        "kernel and no pointer in memory that the kernel can reach leads to this block."
+    )
+    near = max((block for block in reachable if 0 <= address - block[1] < _NEAR), default=None, key=lambda block: block[1])
+    if near is not None:
+        return f"{_after(address, size, *near)}\n{other}"
+    near = min((block for block in reachable if 0 < block[0] - address <= _NEAR), default=None)
+    if near is not None:
+        return f"{_before(address, *near)}\n{other}"
+    return other
+
+
 def explain(device: int, address: int, size: int) -> str:
     """Return a text about the memory at ``address``, which kernels of ``device`` may not use."""
     if address < _PAGE:
@@ -109,6 +133,10 @@ def _behind(place: int, address: int) -> str | None:
             if not free and 0 <= address - end < _NEAR:
                 return _after(address, 1, begin, end)
     return None
+
+
+def _before(address: int, begin: int, end: int) -> str:
+    return f"The access is {begin - address} bytes before the block of {end - begin} bytes at {begin:#x}."
 
 
 def _after(address: int, size: int, begin: int, end: int) -> str:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
-_NAMES = ("memory", "padding", "barriers", "types")
+_MEMORY, _WITHOUT_NEIGHBOURS = "memory", "memory:neighbours=off"
+_NAMES = (_MEMORY, _WITHOUT_NEIGHBOURS, "padding", "barriers", "types")
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -72,6 +73,7 @@ class Checks:
 
     Attributes:
         memory: Whether the compiler adds a check to each access to memory.
+        neighbours: Whether the check of memory refuses an array to which no pointer of the launch leads.
         padding: Whether the allocator leaves unused memory behind each array, so that the check of memory finds an
             access right behind an array that fills its block.
         barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
@@ -80,6 +82,7 @@ class Checks:
     """
 
     memory: bool
+    neighbours: bool
     padding: bool
     barriers: Literal["error", "warning", "nothing"]
     types: Literal["error", "warning", "nothing"]
@@ -97,8 +100,8 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     value = environ.get(_VARIABLE) or "1"
     if value in ("0", "1"):
         consequence: Literal["warning", "nothing"] = "warning" if value == "1" else "nothing"
-        return Checks(memory=value == "1", padding=False, barriers=consequence, types=consequence)
-    words = [word.strip() for word in value.split(",")]
+        return Checks(memory=value == "1", neighbours=value == "1", padding=False, barriers=consequence, types=consequence)
+    words = {word.strip() for word in value.split(",")}
     for word in words:
         if word not in _NAMES:
             raise ValueError(
@@ -106,7 +109,8 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
                 f"with commas between them: {', '.join(_NAMES)}."
             )
     return Checks(
-        memory="memory" in words,
+        memory=not words.isdisjoint((_MEMORY, _WITHOUT_NEIGHBOURS)),
+        neighbours=_WITHOUT_NEIGHBOURS not in words,
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",

@@ -7,6 +7,7 @@
 
 #include "bindings/driver/python_cuda_driver.hpp"
 #include "bindings/emulated/python_streams.hpp"
+#include "bindings/python/containers.hpp"
 #include "driver/cuda_calls.hpp"
 #include "driver/faulty_driver.hpp"
 #include "driver/green_contexts.hpp"
@@ -22,6 +23,13 @@ std::optional<std::pair<std::uintptr_t, std::size_t>> block_at(const EmulatedMem
     if (!block)
         return std::nullopt;
     return std::pair(block->address, block->size);
+}
+
+nb::list bounds(const EmulatedMemory &memory) {
+    nb::list found = new_list();
+    for (const EmulatedMemory::Block &range : memory.bounds())
+        found.append(nb::make_tuple(range.address, range.address + range.size));
+    return found;
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> place_of(const EmulatedMemory &memory, std::uintptr_t address) {
@@ -96,6 +104,7 @@ void bind_driver(nb::module_ &module) {
              nb::call_guard<nb::gil_scoped_release>())
         .def("release", &EmulatedMemory::release, nb::arg("address"), nb::call_guard<nb::gil_scoped_release>())
         .def("block_at", block_at, nb::arg("address"))
+        .def("bounds", bounds)
         .def("is_unmapped", &EmulatedMemory::is_unmapped, nb::arg("address"))
         .def("descriptor", &EmulatedMemory::descriptor)
         .def("place_of", place_of, nb::arg("address"))

@@ -84,6 +84,13 @@ struct EmulatedFunction {
     }
 
     unsigned argument_bytes() const { return kernel->argument_bytes; }
+
+    nb::list module_memory() const {
+        nb::list found = new_list();
+        for (const auto &[range, code] : module->segments())
+            found.append(nb::make_tuple(range.begin, range.end, code));
+        return found;
+    }
 };
 
 struct EmulatedModule {
@@ -211,7 +218,8 @@ void bind_emulated_kernels(nb::module_ &module) {
     nb::class_<EmulatedFunction>(module, "EmulatedFunction")
         .def_prop_ro("name", &EmulatedFunction::name)
         .def_prop_ro("parameters", &EmulatedFunction::parameters)
-        .def_prop_ro("argument_bytes", &EmulatedFunction::argument_bytes);
+        .def_prop_ro("argument_bytes", &EmulatedFunction::argument_bytes)
+        .def_prop_ro("module_memory", &EmulatedFunction::module_memory);
 
     nb::class_<EmulatedModule>(module, "EmulatedModule")
         .def(nb::init<const nb::bytes &>(), nb::arg("library"))

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace tcuda {
 namespace {
@@ -56,6 +57,7 @@ private:
 struct Search {
     std::uintptr_t inside;
     abi::Range found;
+    std::vector<LoadedModule::Segment> segments;
 };
 
 int visit(dl_phdr_info *info, std::size_t, void *data) {
@@ -72,6 +74,12 @@ int visit(dl_phdr_info *info, std::size_t, void *data) {
     if (search.inside < range.begin || search.inside >= range.end)
         return 0;
     search.found = range;
+    for (int place = 0; place < info->dlpi_phnum; ++place) {
+        const auto &segment = info->dlpi_phdr[place];
+        const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
+        if (segment.p_type == PT_LOAD && (segment.p_flags & PF_R) != 0)
+            search.segments.push_back({{begin, begin + segment.p_memsz}, (segment.p_flags & PF_X) != 0});
+    }
     return 1;
 }
 
@@ -87,9 +95,10 @@ LoadedModule::LoadedModule(std::string_view content) {
         dlclose(library_);
         throw std::runtime_error("the library of kernels was not made by this version of tcuda");
     }
-    Search search{reinterpret_cast<std::uintptr_t>(interface_), {}};
+    Search search{reinterpret_cast<std::uintptr_t>(interface_), {}, {}};
     dl_iterate_phdr(visit, &search);
     range_ = search.found;
+    segments_ = std::move(search.segments);
 }
 
 LoadedModule::~LoadedModule() { dlclose(library_); }

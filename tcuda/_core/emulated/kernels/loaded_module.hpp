@@ -26,6 +26,11 @@ public:
         std::size_t size;
     };
 
+    struct Segment {
+        abi::Range range;
+        bool code;
+    };
+
     // Loads the library from its bytes. Throws std::runtime_error with the text of the dynamic linker.
     explicit LoadedModule(std::string_view content);
     ~LoadedModule();
@@ -41,6 +46,8 @@ public:
     const abi::Module &interface() const { return *interface_; }
     // The memory of the library: code, constants and variables.
     abi::Range range() const { return range_; }
+    // The parts of this memory that can be read.
+    const std::vector<Segment> &segments() const { return segments_; }
 
     // Waits until no grid uses the module; false if that takes longer than `patience`. Throws std::logic_error if a
     // grid of this thread uses the module.
@@ -52,6 +59,7 @@ private:
     void *library_ = nullptr;
     const abi::Module *interface_ = nullptr;
     abi::Range range_{};
+    std::vector<Segment> segments_;
     std::mutex mutex_;
     std::condition_variable released_;
     std::optional<std::thread::id> user_;

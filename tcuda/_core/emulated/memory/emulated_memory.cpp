@@ -212,6 +212,23 @@ bool EmulatedMemory::is_unmapped(std::uintptr_t address) const {
     return !block_at(address).has_value();
 }
 
+std::vector<EmulatedMemory::Block> EmulatedMemory::bounds() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Block> found;
+    const auto add = [&](const auto &ranges, auto size_of) {
+        if (!ranges.empty()) {
+            const std::uintptr_t begin = ranges.begin()->first;
+            found.push_back({begin, ranges.rbegin()->first + size_of(ranges.rbegin()->second) - begin});
+        }
+    };
+    const auto of_range = [](const auto &range) { return range.size; };
+    add(blocks_, of_range);
+    add(imports_, of_range);
+    add(mappings_, of_range);
+    add(adopted_, [](std::size_t size) { return size; });
+    return found;
+}
+
 // Blocks in several processes
 
 int EmulatedMemory::descriptor() {

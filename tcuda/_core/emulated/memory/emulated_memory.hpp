@@ -68,6 +68,9 @@ public:
     // `address`.
     std::optional<Block> block_at(std::uintptr_t address) const;
 
+    // A few ranges that contain all memory that block_at() knows, and other addresses.
+    std::vector<Block> bounds() const;
+
     // Whether `address` is reserved and not mapped.
     bool is_unmapped(std::uintptr_t address) const;
 
