@@ -1755,6 +1755,8 @@ class Ledger:
     def change_settings(self, settings: Settings) -> None: ...
     def set_padding(self, padding: int) -> None:
         """Leave ``padding`` bytes, a multiple of 512, behind each later allocation of the caching allocator."""
+    def set_poison(self, value: int) -> None:
+        """Set all bytes of memory to ``value`` when it is handed out and when it is freed, in the order of its stream."""
 
     caching: bool
 

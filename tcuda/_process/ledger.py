@@ -15,6 +15,7 @@ from tcuda._base.errors import AcceleratorError, AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment
 from tcuda._process.fork import call_around_fork, call_in_child
 from tcuda._process.lazy import _lazy_init, cuda
+from tcuda._process.poison import chosen as chosen_poison
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,10 +119,14 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
         cuda: The runtime.
         backend: The array library, which may have a source of memory.
         raise_out_of_memory: A function that the core calls for a lack of memory, with the facts as keyword arguments.
+
+    Raises:
+        ValueError: ``TCUDA_POISON_FREED`` has a value that the variable cannot have.
     """
     global _ledger, _settled
     if _ledger is not None:
         return
+    poison = chosen_poison()
     devices = cuda.getDeviceCount()
     made = _core.Ledger(cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error)
     source = chosen_source()
@@ -132,6 +137,8 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
         made.change_source(source)
     _limit(made, conf(), devices)
     _use_on_host(made, conf())
+    if poison is not None:
+        made.set_poison(poison)
     made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
     if _ledger is None:  # a finalizer may have made the ledger meanwhile
         _ledger, _settled = made, named

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from tcuda import _core
+from tcuda._process import poison
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
@@ -86,7 +87,8 @@ def allocate(nbytes: int) -> Block:
     block = _core.allocate_memory(Block, ledger(), device, nbytes, stream)
     if nbytes and _runtime.defers(backend.current_stream):
         # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
-        _runtime.poison(block.ptr, block.size, _POISON, stream)
+        value = poison.chosen()
+        _runtime.poison(block.ptr, block.size, _POISON if value is None else value, stream)
     return block
 
 

@@ -288,6 +288,13 @@ int CudaDriver::synchronize_device(int device) {
     return current.status != success ? current.status : devices_.contexts().synchronize();
 }
 
+int CudaDriver::fill(int device, Stream stream, Address address, std::size_t size, unsigned char value) {
+    const CurrentDevice current(devices_, captures_, device);
+    Stream handle;
+    const int status = current.status != success ? current.status : handle_of(stream, &handle);
+    return status != success ? status : libcuda::calls<libcuda::FillCalls>().fill(address, value, size, handle);
+}
+
 int CudaDriver::capture_of(int device, Stream stream, CaptureId *capture) {
     Stream handle;
     int state = 0;

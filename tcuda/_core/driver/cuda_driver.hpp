@@ -46,6 +46,7 @@ public:
     int synchronize(int device, Event event) override;
     int destroy_event(int device, Event event) override;
     int query_stream(int device, Stream stream) override;
+    int fill(int device, Stream stream, Address address, std::size_t size, unsigned char value) override;
     int synchronize_stream(int device, Stream stream) override;
     int synchronize_device(int device) override;
     int capture_of(int device, Stream stream, CaptureId *capture) override;

@@ -85,6 +85,8 @@ public:
     virtual int query_stream(int device, Stream stream) = 0; // success, not_ready, or a failure if the stream is gone
     virtual int synchronize_stream(int device, Stream stream) = 0;
     virtual int synchronize_device(int device) = 0;
+    // Sets `size` bytes of memory of the device to `value`, in the order of the stream, which does not capture.
+    virtual int fill(int device, Stream stream, Address address, std::size_t size, unsigned char value) = 0;
     // The capture that a stream takes part in, 0 if there is none. A stream that waits for the default stream makes the
     // default stream part of its capture.
     virtual int capture_of(int device, Stream stream, CaptureId *capture) = 0;

@@ -134,6 +134,9 @@ public:
     int synchronize_device(int device) override {
         return run("synchronize_device", [&] { return driver_.synchronize_device(device); });
     }
+    int fill(int device, Stream stream, Address address, std::size_t size, unsigned char value) override {
+        return run("fill", [&] { return driver_.fill(device, stream, address, size, value); });
+    }
     int capture_of(int device, Stream stream, CaptureId *capture) override {
         return run("capture_of", [&] { return driver_.capture_of(device, stream, capture); });
     }

@@ -92,6 +92,10 @@ struct StreamCalls {
     Call<int(Event)> event_destroy{"cuEventDestroy_v2"};
 };
 
+struct FillCalls {
+    Call<int(DevicePointer, unsigned char value, std::size_t bytes, Stream)> fill{"cuMemsetD8Async"};
+};
+
 // Work on the memory of several devices
 struct TransferCalls {
     Call<int(Stream *, unsigned flags)> stream_create{"cuStreamCreate"};

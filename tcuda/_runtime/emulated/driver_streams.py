@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tcuda._base.statuses import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tcuda._runtime.emulated.clock import Clock
     from tcuda._runtime.emulated.host_uses import HostUses
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.streams import Streams
     from tcuda._runtime.emulated.timeline import Timeline
     from tcuda._runtime.emulated.watch import Watch
+
+    Poison = Callable[[int, int, int, int], None]
+    """A function of an address, a number of bytes, their value, and a stream."""
 
 _SOME_CAPTURE = 2**64 - 1
 _CALL = "cudaStreamQuery({:#x})"
@@ -43,14 +46,18 @@ class DriverStreams:
         races: The watch of a race detector.
         memory: The memory, which knows what is page-locked.
         uses: The uses of page-locked memory.
+        poison: Sets bytes of memory, in the order of a stream.
     """
 
-    def __init__(self, streams: Streams, clock: Clock, races: Watch, memory: Memory, uses: HostUses) -> None:
+    def __init__(
+        self, streams: Streams, clock: Clock, races: Watch, memory: Memory, uses: HostUses, poison: Poison
+    ) -> None:
         self._streams = streams
         self._clock = clock
         self._races = races
         self._memory = memory
         self._uses = uses
+        self._poison = poison
         self._watched: dict[int, int] = {}
         """The times of the events that a detector knows."""
         self._numbers = itertools.count(_WATCHED)
@@ -147,6 +154,11 @@ class DriverStreams:
             self._clock.wait_until(self._streams.ready(device))
             if self._races.detector is not None:
                 self._races.device_finished(device)
+        return Status.SUCCESS
+
+    def fill(self, device: int, stream: int, address: int, size: int, value: int) -> int:
+        """Set all bytes of memory to ``value``, in the order of ``stream``."""
+        self._poison(address, size, value, stream)
         return Status.SUCCESS
 
     def capture_of(self, device: int, stream: int) -> int:

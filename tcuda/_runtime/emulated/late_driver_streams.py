@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tcuda._runtime.emulated.clock import Clock
+    from tcuda._runtime.emulated.driver_streams import Poison
     from tcuda._runtime.emulated.host_uses import HostUses
     from tcuda._runtime.emulated.memory import Memory
     from tcuda._runtime.emulated.schedule import Operation, Schedule
@@ -31,6 +32,7 @@ class LateDriverStreams(DriverStreams):
         races: The watch of a race detector.
         memory: The memory, which knows what is page-locked.
         uses: The uses of page-locked memory.
+        poison: Sets bytes of memory, in the order of a stream.
         schedule: Returns the schedule.
         settle: Does operations and keeps their errors for a later call; returns whether the operations are done.
     """
@@ -42,10 +44,11 @@ class LateDriverStreams(DriverStreams):
         races: Watch,
         memory: Memory,
         uses: HostUses,
+        poison: Poison,
         schedule: Callable[[], Schedule],
         settle: Callable[[Iterable[Operation | None]], bool],
     ) -> None:
-        super().__init__(streams, clock, races, memory, uses)
+        super().__init__(streams, clock, races, memory, uses, poison)
         self._schedule = schedule
         self._settle = settle
         self._own_numbers = itertools.count(1)

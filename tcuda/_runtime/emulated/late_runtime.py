@@ -362,7 +362,7 @@ class LateRuntime(EmulatedRuntime):
     def _driver_streams(self) -> DriverStreams:
         memory, uses = self._memory, self._host_uses
         return LateDriverStreams(
-            self._streams, self.clock, self.races, memory, uses, lambda: self.schedule, self._settle
+            self._streams, self.clock, self.races, memory, uses, self.poison, lambda: self.schedule, self._settle
         )
 
 

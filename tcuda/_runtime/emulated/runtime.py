@@ -1070,7 +1070,7 @@ class EmulatedRuntime:
         return _core.EmulatedDriver([device.memory for device in self.devices], self._driver_streams())
 
     def _driver_streams(self) -> DriverStreams:
-        return DriverStreams(self._streams, self.clock, self.races, self._memory, self._host_uses)
+        return DriverStreams(self._streams, self.clock, self.races, self._memory, self._host_uses, self.poison)
 
     def nvml(self) -> EmulatedNvml:
         return EmulatedNvml(self._of_machine, self.clock)

@@ -56,6 +56,7 @@ _FLAGS = (
     "-fwrapv",
     "-fsigned-char",  # A char of CUDA has a sign on every host.
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
+    "-fno-semantic-interposition",  # So the compiler may put functions of the module into their callers.
     "-Wno-attributes",
     # A thread has 512 KiB of local memory, as on a GPU. With this limit of a frame, a thread that uses more in nested
     # calls meets an unmapped page, even if the thread touches only the far end of an array.

@@ -22,7 +22,10 @@ _GCC = (
     "-fsanitize=integer-divide-by-zero",
     # On x86, the division of the least integer by -1 ends the process. -fwrapv keeps sums and products unchecked.
     "-fsanitize=signed-integer-overflow",
-    "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow",
+    # Where the compiler sees from which local, shared or constant array a pointer comes, an access through the pointer
+    # must stay inside of this array. No memory lies between such arrays that would tell of a wrong access.
+    "-fsanitize=object-size",
+    "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow,object-size",
     "-fstack-protector-strong",  # finds writes beyond a local array through a pointer
 )
 OF_OPERATORS = (

@@ -235,7 +235,7 @@ def test_a_free_in_the_order_of_a_stream_is_a_write(r: EmulatedRuntime, recorder
 
 
 def test_the_events_of_the_allocator_are_told(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
-    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses), new_stream(r)
+    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison), new_stream(r)
     r.sleep(1_000_000, stream)
     recorder.take()
     event = driver.record(0, stream)
@@ -255,14 +255,14 @@ def test_the_events_of_the_allocator_are_told(r: EmulatedRuntime, recorder: Race
 
 def test_two_events_of_the_allocator_at_the_same_time_are_different(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
     driver, streams = (
-        DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses),
+        DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison),
         [new_stream(r), new_stream(r)],
     )
     assert len({driver.record(0, stream) for stream in streams}) == 2
 
 
 def test_an_event_of_the_allocator_from_before_the_watch_stays_valid(r: EmulatedRuntime) -> None:
-    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses), new_stream(r)
+    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison), new_stream(r)
     r.sleep(1_000_000, stream)
     before = driver.record(0, stream)
     watch(r, recorder := RaceRecorder())

@@ -96,6 +96,13 @@ int PythonStreams::synchronize_stream(int device, Stream stream) {
 
 int PythonStreams::synchronize_device(int device) { return status({"synchronize_device", true}, device, 0); }
 
+int PythonStreams::fill(int device, Stream stream, Address address, std::size_t size, unsigned char value) {
+    Stream handle;
+    std::uint64_t result = 0;
+    const int status = handle_of(stream, &handle);
+    return status != success ? status : call(&result, {"fill", false}, device, handle, address, size, int(value));
+}
+
 int PythonStreams::capture_of(int device, Stream stream, CaptureId *capture) {
     *capture = 0;
     return status_of_stream({"capture_of", false}, device, stream, capture);

@@ -26,6 +26,7 @@ public:
     int query_stream(int device, Stream stream) override;
     int synchronize_stream(int device, Stream stream) override;
     int synchronize_device(int device) override;
+    int fill(int device, Stream stream, Address address, std::size_t size, unsigned char value) override;
     int capture_of(int device, Stream stream, CaptureId *capture) override;
 
 private:

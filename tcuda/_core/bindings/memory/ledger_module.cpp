@@ -252,6 +252,12 @@ void bind_ledger(nb::module_ &module) {
                 self.ledger.each([&](DeviceLedger &ledger) { ledger.set_padding(padding); });
             },
             nb::arg("padding"))
+        .def(
+            "set_poison",
+            [](Self &self, unsigned char value) {
+                self.ledger.each([&](DeviceLedger &ledger) { ledger.set_poison(value); });
+            },
+            nb::arg("value"))
         .def_prop_rw(
             "caching", [](Self &self) { return self.ledger.caching(); },
             [](Self &self, bool enabled) { self.ledger.enable_caching(enabled); })

@@ -3,11 +3,13 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "driver/driver.hpp"
 #include "emulated/memory/emulated_memory.hpp"
+#include "emulated/memory/pointer.hpp"
 
 namespace tcuda {
 
@@ -96,6 +98,10 @@ public:
     int record_device(int device, Event *event) override {
         *event = 0;
         return synchronize_device(device);
+    }
+    int fill(int, Stream, Address address, std::size_t size, unsigned char value) override {
+        std::memset(host_pointer(address), value, size);
+        return success;
     }
     int use(int) override { return success; } // every device can access all memory of the host
 

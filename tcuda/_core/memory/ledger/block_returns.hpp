@@ -3,6 +3,7 @@
 #include "memory/allocator/block.hpp"
 #include "memory/ledger/external_memory.hpp"
 #include "memory/ledger/live_blocks.hpp"
+#include "memory/ledger/poison.hpp"
 #include "memory/ledger/pools.hpp"
 #include "threads/lock.hpp"
 
@@ -11,14 +12,16 @@ namespace tcuda {
 // The end of every free: the block goes back to its pool, or its memory to its external source.
 class BlockReturns {
 public:
-    BlockReturns(LiveBlocks &live, Pools &pools, ExternalMemory &external)
-        : live_(live), pools_(pools), external_(external) {}
+    BlockReturns(Poison &poison, LiveBlocks &live, Pools &pools, ExternalMemory &external)
+        : poison_(poison), live_(live), pools_(pools), external_(external) {}
     BlockReturns(const BlockReturns &) = delete;
     BlockReturns &operator=(const BlockReturns &) = delete;
 
     // Completes the free of a block that has no users any more. May give the lock back. Inline because most frees call
     // this function.
     void complete(Lock &lock, Block *block) {
+        block->state = Block::State::awaiting_free; // no other thread frees the block meanwhile
+        poison_.fill(lock, block);
         live_.remove(block);
         if (block->source == nullptr)
             pools_.give(block);
@@ -27,6 +30,7 @@ public:
     }
 
 private:
+    Poison &poison_;
     LiveBlocks &live_;
     Pools &pools_;
     ExternalMemory &external_;

@@ -70,6 +70,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
                 observer->memory_allocated(block->address, size, device_, stream, caller);
             if (block_size != nullptr)
                 *block_size = block->size;
+            poison_.fill(lock, block);
             return block->address;
         }
         if (reclaim == nullptr)
@@ -502,6 +503,11 @@ void DeviceLedger::set_memory_fraction(double fraction) {
 void DeviceLedger::set_padding(std::size_t padding) {
     const Lock lock(mutex_);
     native_.set_padding(padding);
+}
+
+void DeviceLedger::set_poison(int value) {
+    const Lock lock(mutex_);
+    poison_.use(value);
 }
 
 double DeviceLedger::memory_fraction() {

@@ -28,6 +28,7 @@
 #include "memory/ledger/imported_memory.hpp"
 #include "memory/ledger/live_blocks.hpp"
 #include "memory/ledger/memory_limit.hpp"
+#include "memory/ledger/poison.hpp"
 #include "memory/ledger/pool_routes.hpp"
 #include "memory/ledger/pools.hpp"
 #include "memory/ledger/reclaimer.hpp"
@@ -142,6 +143,8 @@ public:
     // The number of bytes, a multiple of 512, that each block of the caching allocator has behind its allocation.
     void set_padding(std::size_t padding);
     double memory_fraction();
+    // Fills memory with this byte when it is handed out and when it is freed; a number below 0 fills no memory.
+    void set_poison(int value);
 
     // Statistics
 
@@ -219,13 +222,14 @@ private:
     ExternalMemory external_{device_, driver_, shutdown_, lives_,      blocks_,
                              native_, live_,   limit_,    statistics_, history_};
     ImportedMemory imported_{device_, driver_};
-    BlockReturns returns_{live_, pools_, external_};
     AnnouncedStreams streams_;
+    Captures captures_;
+    Poison poison_{device_, driver_, shutdown_, observer_, captures_, streams_};
+    BlockReturns returns_{poison_, live_, pools_, external_};
     StreamProgress progress_{device_, driver_, streams_};
     Checkpoint checkpoint_;
     StreamWaits waits_{shutdown_, lives_, progress_, returns_};
     GraphHolds holds_{device_, observer_, live_, waits_, checkpoint_};
-    Captures captures_;
     Reclaimer reclaimer_{settings_, shutdown_, native_,   pools_,      external_,  reported_,
                          limit_,    streams_,  progress_, checkpoint_, statistics_};
 };

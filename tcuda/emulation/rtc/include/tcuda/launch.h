@@ -7,7 +7,7 @@
 #define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "thread", "undefined")))
 #else
 #define TCUDA_UNSANITIZED                                                                                              \
-    __attribute__((no_sanitize("address", "kernel-address", "thread", "alignment", "bounds",                           \
+    __attribute__((no_sanitize("address", "kernel-address", "thread", "alignment", "bounds", "object-size",            \
                                "integer-divide-by-zero")))
 #endif
 #define TCUDA_HIDDEN __attribute__((visibility("hidden")))
@@ -230,8 +230,13 @@ template <typename... Types, void (*function)(Types...)> struct Entry<void (*)(T
 
     // Every thread has its own copy of the arguments.
     static void run_each(Types... arguments) {
-        while (next_thread())
+        while (next_thread()) {
+            // The core reads and writes the variables of next_thread() when a check calls the core. The compiler does
+            // not expect that of a check, if the compiler puts the kernel into this loop.
+            __asm__ volatile("" ::: "memory");
             function(arguments...);
+            __asm__ volatile("" ::: "memory");
+        }
     }
 };
 
@@ -343,10 +348,14 @@ struct tcuda_alignment_data {
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_type_mismatch_v1_abort(tcuda_alignment_data *data,
                                                                           tcuda::abi::Address address) {
     static char text[256];
-    __builtin_snprintf(text, sizeof text, "Misaligned %s of %s at %#llx, which is no multiple of %u",
-                       data->use == 0   ? "read"
-                       : data->use == 1 ? "write"
-                                        : "use",
+    const char *use = data->use == 0 ? "read" : data->use == 1 ? "write" : "use";
+    // The check of the size of an object has no alignment.
+    if (data->log_of_alignment == 0) {
+        __builtin_snprintf(text, sizeof text, "%s of %s outside of the array to which the pointer belongs", use,
+                           data->check.type->name);
+        tcuda::fail("bounds", text, data->check.file, int(data->check.line));
+    }
+    __builtin_snprintf(text, sizeof text, "Misaligned %s of %s at %#llx, which is no multiple of %u", use,
                        data->check.type->name, static_cast<unsigned long long>(address), 1u << data->log_of_alignment);
     tcuda::fail("misaligned", text, data->check.file, int(data->check.line));
 }
