@@ -517,10 +517,10 @@ from tcuda import xp
 
 x, y = xp.zeros(128, dtype=xp.int32), xp.zeros(128, dtype=xp.int32)
 print(y.data.ptr - x.data.ptr, tcuda.memory_allocated(), tcuda.memory_stats()["requested_bytes.all.current"])
-code = 'extern "C" __global__ void store(int* x, int i) { x[i] = 5; }'
+code = 'extern "C" __global__ void store(int* x, int i, int* y) { x[i] = 5; if (i < 0) y[0] = 1; }'
 store = xp.RawKernel(code, "store")
 try:
-    store((1,), (1,), (x, 128))
+    store((1,), (1,), (x, 128, y))
     tcuda.synchronize()
 except tcuda.AcceleratorError as error:
     print(error.error_code, "right after the block of 512 bytes" in str(error))

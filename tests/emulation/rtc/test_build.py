@@ -203,7 +203,7 @@ def test_messages_about_the_source_come_before_messages_about_headers() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", ["yes", "2", "memory,threads", "memory,", "1,memory"])
+@pytest.mark.parametrize("value", ["yes", "2", "memory,threads", "memory,", "1,memory", "memory:neighbours"])
 def test_a_wrong_value_of_the_variable_for_checks_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", value)
     with pytest.raises(ValueError, match=f"TCUDA_EMULATED_CHECKS is '{value}'; write 1"):
