@@ -1756,7 +1756,7 @@ class Ledger:
     def set_padding(self, padding: int) -> None:
         """Leave ``padding`` bytes, a multiple of 512, behind each later allocation of the caching allocator."""
     def set_poison(self, value: int) -> None:
-        """Set all bytes of memory to ``value`` when it is handed out and when it is freed, in the order of its stream."""
+        """Fill memory with the byte ``value``, in stream order, when it is handed out and when it is freed."""
 
     caching: bool
 

@@ -26,7 +26,7 @@ def chosen(environ: Mapping[str, str] = os.environ) -> int | None:
     value = int(text, 16 if text[1:2] in ("x", "X") else 10) if _NUMBER.fullmatch(text) else -1
     if not 0 <= value <= _MOST:
         raise ValueError(
-            f"{_VARIABLE} is {text!r}; write the value of one byte, as a hexadecimal number such as 0xCB or as a decimal "
-            "number from 0 to 255, or remove the variable."
+            f"{_VARIABLE} is {text!r}; write the value of one byte, as a hexadecimal number such as 0xCB or as a "
+            "decimal number from 0 to 255, or remove the variable."
         )
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,10 @@ def test_an_array_far_away_is_refused(xp: Any) -> None:
     x, y = (xp.zeros(1 << 18, dtype=xp.int32) for _ in range(2))
     x, y = sorted((x, y), key=lambda array: array.data.ptr)
     store = kernel(xp, "x[i] = 5;", "int* x, long long i")
-    with pytest.raises(tcuda.AcceleratorError, match="The memory belongs to another array, in the block"), synchronized():
+    with (
+        pytest.raises(tcuda.AcceleratorError, match="The memory belongs to another array, in the block"),
+        synchronized(),
+    ):
         store((1,), (1,), (x, (y.data.ptr - x.data.ptr) // 4 + 100_000))
     assert int(y.sum()) == 0
 
@@ -235,3 +239,22 @@ for other in z, y:
 )
 def test_the_variable_chooses_the_check(checks: str, printed: str, output_of: OutputOf) -> None:
     assert output_of(PROGRAM, TCUDA_EMULATED_CHECKS=checks).split() == printed.split()
+
+
+def test_the_history_of_memory_tells_the_line_that_has_allocated_an_array(output_of: OutputOf) -> None:
+    program = """
+import tcuda
+from tcuda import xp
+
+tcuda.memory._record_memory_history()
+x = xp.zeros(128, dtype=xp.int32)
+y = xp.zeros(128, dtype=xp.int32)
+try:
+    xp.RawKernel('extern "C" __global__ void store(int* x, int i) { x[i] = 5; }', "store")((1,), (1,), (x, 128))
+    tcuda.synchronize()
+except tcuda.AcceleratorError as error:
+    print(*error.details.splitlines()[2:], sep="\\n")
+"""
+    first, second = output_of(program).splitlines()[:2]
+    assert re.fullmatch(r"The access is right after the block of 512 bytes at 0x\w+ \(.*:6\)\.", first)
+    assert re.search(r"in the block of 512 bytes at 0x\w+ \(.*:7\): no argument", second)

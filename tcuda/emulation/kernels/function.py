@@ -325,7 +325,7 @@ class _Work:
             while (report := launch.run()) is not None:
                 if report[0] != "access":
                     raise self._failure(*report)
-                _, address, size, write, thread, block = report
+                address, size = report[1:3]
                 allowed = memory_access.range_at(self._device, address, size)
                 if allowed is None:
                     raise self._illegal(report, memory_access.explain(self._device, address, size))

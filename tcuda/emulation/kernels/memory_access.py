@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tcuda._process.lazy import cuda
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from tcuda.emulation.strided import Strided
 
 _runtime = cast("EmulatedRuntime", cuda)
+_OWN = f"{Path(__file__).parents[2]}{os.sep}"
+"""The beginning of the files of this package."""
+
 _PAGE = 4096
 _POINTER_BYTES = 8
 _UNIT = 512
@@ -78,10 +83,12 @@ def explain_unreachable(address: int, size: int, reachable: Iterable[tuple[int, 
     assert found is not None
     _, begin, end, _ = found
     other = (
-        f"The memory belongs to another array, in the block of {end - begin} bytes at {begin:#x}: no argument of the "
-        "kernel and no pointer in memory that the kernel can reach leads to this block."
+        f"The memory belongs to another array, in {_named(begin, end)}: no argument of the kernel and no pointer in "
+        "memory that the kernel can reach leads to this block."
     )
-    near = max((block for block in reachable if 0 <= address - block[1] < _NEAR), default=None, key=lambda block: block[1])
+    near = max(
+        (block for block in reachable if 0 <= address - block[1] < _NEAR), default=None, key=lambda block: block[1]
+    )
     if near is not None:
         return f"{_after(address, size, *near)}\n{other}"
     near = min((block for block in reachable if 0 < block[0] - address <= _NEAR), default=None)
@@ -136,12 +143,24 @@ def _behind(place: int, address: int) -> str | None:
 
 
 def _before(address: int, begin: int, end: int) -> str:
-    return f"The access is {begin - address} bytes before the block of {end - begin} bytes at {begin:#x}."
+    return f"The access is {begin - address} bytes before {_named(begin, end)}."
 
 
 def _after(address: int, size: int, begin: int, end: int) -> str:
-    block = f"the block of {end - begin} bytes at {begin:#x}"
+    block = _named(begin, end)
     if address < end:
         return f"The access begins inside {block} and ends {address + size - end} bytes after it."
     distance = f"{address - end} bytes" if address > end else "right"
     return f"The access is {distance} after {block}."
+
+
+def _named(begin: int, end: int) -> str:
+    """Return the words for a block, with the line that has allocated the block if the history of memory is recorded."""
+    name = f"the block of {end - begin} bytes at {begin:#x}"
+    for segment in ledger().snapshot(None, False)[0]:
+        for block in segment["blocks"]:
+            if block["address"] == begin:
+                for frame in block.get("frames", ()):
+                    if not frame["filename"].startswith(_OWN):
+                        return f"{name} ({frame['filename']}:{frame['line']})"
+    return name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def _words(begin: int, end: int, step: int, bounds: list[tuple[int, int]]) -> It
     for piece in range(begin, end, _PIECE):
         # A word may begin in a piece and end in the next.
         size = min(_PIECE + _WORD, end - piece)
-        memory = (ctypes.c_char * size).from_address(piece)
+        memory: Any = (ctypes.c_char * size).from_address(piece)  # NumPy's types know no such buffers
         for place in range(0, min(_WORD, size - _WORD + 1), step):
             words = np.frombuffer(memory, np.uint64, (size - place) // _WORD, place)
             for least, limit in bounds:

@@ -103,7 +103,9 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     value = environ.get(_VARIABLE) or "1"
     if value in ("0", "1"):
         consequence: Literal["warning", "nothing"] = "warning" if value == "1" else "nothing"
-        return Checks(memory=value == "1", neighbours=value == "1", padding=False, barriers=consequence, types=consequence)
+        return Checks(
+            memory=value == "1", neighbours=value == "1", padding=False, barriers=consequence, types=consequence
+        )
     words = {word.strip() for word in value.split(",")}
     for word in words:
         if word not in _NAMES:

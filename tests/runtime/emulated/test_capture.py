@@ -331,7 +331,10 @@ class TestCaptureInfo:
 
     @pytest.mark.parametrize(("flags", "of_null"), [(STREAM_DEFAULT, 2**64 - 1), (STREAM_NON_BLOCKING, 0)])
     def test_has_the_number_that_the_allocator_reads(self, r: EmulatedRuntime, flags: int, of_null: int) -> None:
-        stream, streams = new_stream(r, flags), DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison)
+        stream, streams = (
+            new_stream(r, flags),
+            DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison),
+        )
         assert streams.capture_of(0, stream) == streams.capture_of(0, 0) == 0
         r.streamBeginCapture(stream, CAPTURE_RELAXED)
         assert streams.capture_of(0, stream) == r.streamGetCaptureInfo(stream)[1]

@@ -163,7 +163,9 @@ class TestMemoryAsyncPool:
 
 
 def test_an_event_of_the_allocator_leaves_nothing_behind_and_may_be_destroyed_twice(devices: EmulatedRuntime) -> None:
-    streams = DriverStreams(devices._streams, devices.clock, devices.races, devices._memory, devices._host_uses, devices.poison)
+    streams = DriverStreams(
+        devices._streams, devices.clock, devices.races, devices._memory, devices._host_uses, devices.poison
+    )
     before = dict(vars(streams))
     first, second = streams.record(0, 0), streams.record(0, 0)
     assert first != 0  # 0 stands for no event

@@ -12,8 +12,8 @@
 
 namespace tcuda {
 
-// Fills the memory of blocks that are handed out and of blocks whose free is complete, so that a program that reads such
-// memory gets wrong numbers.
+// Fills the memory of blocks that are handed out and of blocks whose free is complete, so that a program that reads
+// such memory gets wrong numbers.
 class Poison {
 public:
     Poison(int device, Driver &driver, const Shutdown &shutdown, const std::atomic<MemoryObserver *> &observer,
@@ -26,8 +26,8 @@ public:
     // The value of each byte; a number below 0 turns the fills off, as at first.
     void use(int value) { value_ = value; }
 
-    // Fills the block on its own stream, if the fills are on. A failure changes nothing, because a program must not fail
-    // by a fill. May give the lock back.
+    // Fills the block on its own stream, if the fills are on. A failure changes nothing, because a program must not
+    // fail by a fill. May give the lock back.
     void fill(Lock &lock, const Block *block) {
         if (value_ >= 0)
             fill_if_possible(lock, block);
