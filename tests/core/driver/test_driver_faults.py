@@ -34,6 +34,7 @@ ENTRIES = (
     ),
     *("record", "query", "synchronize", "destroy_event", "query_stream", "synchronize_stream", "synchronize_device"),
     "capture_of",
+    "fill",
 )
 MIB = 1 << 20
 ROOM = 192 * MIB
@@ -166,6 +167,8 @@ def test_a_failure_leaves_no_memory_and_no_wrong_statistics(
         driver = _core.FaultyDriver(runtime.memoryDriver())
         driver.fail(entry, calls, status)
         program = Program(runtime, driver, expandable=expandable)
+        if entry == "fill":
+            program.ledger.set_poison(0xCB)
         program.run()
         program.ledger.empty_cache(program.device)  # the driver may have refused the last give-back without an error
         program.check()

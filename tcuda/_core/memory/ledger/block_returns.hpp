@@ -20,8 +20,10 @@ public:
     // Completes the free of a block that has no users any more. May give the lock back. Inline because most frees call
     // this function.
     void complete(Lock &lock, Block *block) {
-        block->state = Block::State::awaiting_free; // no other thread frees the block meanwhile
-        poison_.fill(lock, block);
+        if (poison_.is_on()) {
+            block->state = Block::State::awaiting_free; // no other thread frees the block meanwhile
+            poison_.fill(lock, block);
+        }
         live_.remove(block);
         if (block->source == nullptr)
             pools_.give(block);

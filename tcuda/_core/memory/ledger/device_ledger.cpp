@@ -70,7 +70,8 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
                 observer->memory_allocated(block->address, size, device_, stream, caller);
             if (block_size != nullptr)
                 *block_size = block->size;
-            poison_.fill(lock, block);
+            if (poison_.is_on())
+                poison_.fill(lock, block);
             return block->address;
         }
         if (reclaim == nullptr)

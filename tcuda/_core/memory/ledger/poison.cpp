@@ -8,7 +8,7 @@ namespace tcuda {
 // There is no fill during a capture, because the graph would repeat it, and none in the pool of a graph, whose replays
 // use the memory also after the arrays of the capture are gone. A race detector would take the fill for work of the
 // program.
-void Poison::fill_if_possible(Lock &lock, const Block *block) {
+void Poison::fill(Lock &lock, const Block *block) {
     const bool of_graph = block->capture != 0 || (block->pool != nullptr && block->pool->captured);
     if (of_graph || captures_.any() || stream_is_gone(block) || shutdown_.is_closed() ||
         observer_.load(std::memory_order_relaxed) != nullptr)

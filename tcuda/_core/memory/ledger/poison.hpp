@@ -26,16 +26,13 @@ public:
     // The value of each byte; a number below 0 turns the fills off, as at first.
     void use(int value) { value_ = value; }
 
-    // Fills the block on its own stream, if the fills are on. A failure changes nothing, because a program must not
+    bool is_on() const { return value_ >= 0; }
+
+    // Fills the block on its own stream, if that is possible. A failure changes nothing, because a program must not
     // fail by a fill. May give the lock back.
-    void fill(Lock &lock, const Block *block) {
-        if (value_ >= 0)
-            fill_if_possible(lock, block);
-    }
+    void fill(Lock &lock, const Block *block);
 
 private:
-    void fill_if_possible(Lock &lock, const Block *block);
-
     const int device_;
     Driver &driver_;
     const Shutdown &shutdown_;
