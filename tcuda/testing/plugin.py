@@ -30,6 +30,7 @@ _has_chosen = pytest.StashKey[bool]()
 
 _CUPY = "tcuda_cupy"
 _CUPYS = ("emulated", "installed")
+_CHECKS = "tcuda_checks"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what 'import cupy' imports: the arrays of emulated devices, or the installed CuPy "
         f"(default: the value {_CUPY} in the configuration of pytest, or else installed)",
     )
+    group.addoption(
+        "--tcuda-checks",
+        metavar="CHECKS",
+        help="the checks of kernels on emulated devices, such as memory,races (default: the environment variable "
+        f"TCUDA_EMULATED_CHECKS, or else the value {_CHECKS} in the configuration of pytest)",
+    )
+    parser.addini(_CHECKS, "the checks of kernels on emulated devices, such as memory,races")
     parser.addini(_CUPY, f"what 'import cupy' imports: {' or '.join(_CUPYS)}")
 
 
@@ -121,6 +129,7 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
     if config.stash.get(_has_chosen, False):
         return
     config.stash[_has_chosen] = True
+    _choose_checks(config, options)
     emulates = _emulates_cupy(config, options)
     found_gpus = _choose(options, "emulated" if emulates else None)
     if found_gpus or not emulates:
@@ -129,6 +138,28 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
         tcuda.emulation.install_as_cupy()
     except RuntimeError as error:
         raise pytest.UsageError(f"{_CUPY} is 'emulated', but: {error}") from None
+
+
+def _choose_checks(config: pytest.Config, options: Any) -> None:
+    """Choose the checks of kernels, for this process and for the processes that tests start.
+
+    Raises:
+        pytest.UsageError: A check is unknown, or the option contradicts another one.
+    """
+    option, configured = options.tcuda_checks, config.getini(_CHECKS)
+    if option is not None and options.tcuda_runtime == "cuda":
+        raise pytest.UsageError("--tcuda-checks needs emulated devices, and not --tcuda-runtime cuda.")
+    chosen = configured if option is None else option
+    if option is None and not configured:
+        return
+    from tcuda.emulation.rtc import checks  # here, because few programs choose checks
+
+    try:
+        checks.parsed(chosen, _CHECKS if option is None else "--tcuda-checks")
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    if option is not None or not os.environ.get(checks.VARIABLE):
+        os.environ[checks.VARIABLE] = chosen
 
 
 def _emulates_cupy(config: pytest.Config, options: Any) -> bool:

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_VARIABLE = "TCUDA_EMULATED_CHECKS"
-_NAMES = ("memory", "padding", "barriers", "types")
+VARIABLE = "TCUDA_EMULATED_CHECKS"
+"""The variable with the choice."""
+
+_NAMES = ("memory", "padding", "barriers", "types", "races")
+_BENIGN = {"races": True, "races:benign=on": True, "races:benign=off": False}
+"""The words that ask for races in kernels, and whether each asks for writes of the same value too."""
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -77,12 +81,16 @@ class Checks:
         barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
             ``"nothing"``.
         types: The consequence if an array has other elements than the kernel reads, likewise.
+        races: Whether each launch looks for races between its threads.
+        benign: Whether several threads that write the same value to the same place are such a race.
     """
 
     memory: bool
     padding: bool
     barriers: Literal["error", "warning", "nothing"]
     types: Literal["error", "warning", "nothing"]
+    races: bool = False
+    benign: bool = True
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
@@ -94,22 +102,38 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     Raises:
         ValueError: The variable is neither 0 nor 1, nor a list of checks.
     """
-    value = environ.get(_VARIABLE) or "1"
+    return parsed(environ.get(VARIABLE) or "1", VARIABLE)
+
+
+def parsed(value: str, name: str) -> Checks:
+    """Return the checks that a text asks for.
+
+    Args:
+        value: The text, such as ``"memory,races"``.
+        name: The name of the variable or of the argument, for the message.
+
+    Raises:
+        ValueError: The text is neither 0 nor 1, nor a list of checks.
+    """
     if value in ("0", "1"):
         consequence: Literal["warning", "nothing"] = "warning" if value == "1" else "nothing"
         return Checks(memory=value == "1", padding=False, barriers=consequence, types=consequence)
     words = [word.strip() for word in value.split(",")]
     for word in words:
-        if word not in _NAMES:
+        if word not in _NAMES and word not in _BENIGN:
             raise ValueError(
-                f"{_VARIABLE} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
-                f"with commas between them: {', '.join(_NAMES)}."
+                f"{name} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
+                f"with commas between them: {', '.join(_NAMES)}. races:benign=off is races without writes of the same "
+                "value by several threads."
             )
+    races = [word for word in words if word in _BENIGN]
     return Checks(
-        memory="memory" in words,
+        memory="memory" in words or bool(races),
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",
+        races=bool(races),
+        benign=all(_BENIGN[word] for word in races),
     )
 
 

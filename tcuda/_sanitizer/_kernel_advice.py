@@ -1,0 +1,106 @@
+"""What is missing between two accesses of one kernel: a barrier, an atomic function, a fence or a wider scope."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tcuda._sanitizer._missing import Missing
+
+if TYPE_CHECKING:
+    from tcuda._sanitizer._kernel_race import KernelMemory, KernelRaceAccess
+
+_OF_BLOCK = re.compile(r"\b(\w+)_block\b")
+_UPDATES = (
+    (re.compile(r"\+\+|\+="), "atomicAdd"),
+    (re.compile(r"--|-="), "atomicSub"),
+    (re.compile(r"\|="), "atomicOr"),
+    (re.compile(r"&="), "atomicAnd"),
+    (re.compile(r"\^="), "atomicXor"),
+    (re.compile(r"=[^=;]*\b[fi]?max[fl]?\s*\("), "atomicMax"),
+    (re.compile(r"=[^=;]*\b[fi]?min[fl]?\s*\("), "atomicMin"),
+)
+"""The operators and functions in a line, and the atomic function that does the same."""
+
+
+def missing_in_kernel(
+    missing: str, first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMemory, *, benign: bool = False
+) -> Missing:
+    """Return what would order two accesses of one kernel.
+
+    Args:
+        missing: What is missing: ``"barrier"``, ``"warp barrier"``, ``"atomic"``, ``"fence"`` or ``"scope"``.
+        first: The access that ran first.
+        second: The other access.
+        memory: The memory of both.
+        benign: Whether both write the same value.
+
+    Raises:
+        ValueError: ``missing`` is none of these words.
+    """
+    if benign:
+        call = f"atomicExch(&{memory.expression}, ...)"
+        lines = " and ".join(dict.fromkeys(map(_line, (first, second))))
+        return Missing(call, None, f"One thread alone, or an atomic function such as `{call}`, may write in {lines}.")
+    if missing == "barrier" and first.block != second.block:
+        sentence = "No barrier orders the blocks of a launch. Two launches, one after the other, order them."
+        return Missing("two launches", second.line, sentence)
+    if missing == "barrier":
+        return _barrier("__syncthreads()", "A barrier", first, second)
+    if missing == "warp barrier":
+        return _barrier("__syncwarp()", "A barrier of the warp", first, second)
+    if missing == "atomic":
+        return _atomic(first, second, memory)
+    if missing == "fence":
+        return _fence(first, second)
+    if missing == "scope":
+        return _scope(first, second)
+    raise ValueError(f"missing must be 'barrier', 'warp barrier', 'atomic', 'fence' or 'scope'; got {missing!r}.")
+
+
+def _barrier(call: str, name: str, first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
+    if _line(first) == _line(second):
+        between = f"between the access of one thread and that of the other in {_line(first)}"
+    else:
+        between = f"between {_line(first)} and {_line(second)}"
+    return Missing(call, second.line, f"{name} (`{call}`) {between} orders them.")
+
+
+def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMemory) -> Missing:
+    plain = [access for access in (first, second) if access.kind != "atomic"]
+    # The line that writes tells the operation.
+    writer = next((access for access in plain if access.kind.endswith("write")), plain[0] if plain else second)
+    call = f"{_function(writer.source)}(&{memory.expression}, ...)"
+    lines = " and ".join(dict.fromkeys(_line(access) for access in plain or [second]))
+    return Missing(call, None, f"An atomic function, such as `{call}`, in {lines} lets no update get lost.")
+
+
+def _function(source: str) -> str:
+    return next((name for pattern, name in _UPDATES if pattern.search(source)), "atomicExch")
+
+
+def _fence(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
+    call = "__threadfence()"
+    sentence = (
+        f"A fence (`{call}`) after {_line(first)}, before the atomic function that tells the other thread, and a fence "
+        f"before {_line(second)} order them."
+    )
+    return Missing(call, second.line, sentence)
+
+
+def _scope(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
+    for access in (first, second):
+        found = _OF_BLOCK.search(access.source)
+        if found is not None:
+            name = f"{found[1]}()"
+            sentence = f"`{name}` in place of `{found[0]}()` in {_line(access)} holds for all blocks of the device."
+            return Missing(name, None, sentence)
+    sentence = (
+        f"The function that orders {_line(first)} and {_line(second)} holds for one block. A function of device scope, "
+        "whose name does not end with `_block`, holds for all blocks of the device."
+    )
+    return Missing("device scope", None, sentence)
+
+
+def _line(access: KernelRaceAccess) -> str:
+    return "an unknown line" if access.line is None else f"line {access.line.line}"
