@@ -48,8 +48,9 @@ class FoundInKernel:
             for access in (race.previous, race.current)
             for frame in (*_frames(access), *(access.launch_stack or ()))
         ]
+        missing = race.missing.call.partition("(")[0]  # without the element
         pair = sorted((str(access.line), access.source, access.kind) for access in (race.previous, race.current))
-        return Stacks((tuple(frames),), (race.kind, race.kernel, race.memory.name, race.missing.call, *pair))
+        return Stacks((tuple(frames),), (race.kind, race.kernel, race.memory.name, missing, *pair))
 
     def describe(self) -> KernelRace:
         """Return the race."""
