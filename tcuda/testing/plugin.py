@@ -129,9 +129,10 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
     if config.stash.get(_has_chosen, False):
         return
     config.stash[_has_chosen] = True
-    _choose_checks(config, options)
+    checks = _checks(config, options)
     emulates = _emulates_cupy(config, options)
     found_gpus = _choose(options, "emulated" if emulates else None)
+    os.environ.update(checks)
     if found_gpus or not emulates:
         return
     try:
@@ -140,8 +141,8 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
         raise pytest.UsageError(f"{_CUPY} is 'emulated', but: {error}") from None
 
 
-def _choose_checks(config: pytest.Config, options: Any) -> None:
-    """Choose the checks of kernels, for this process and for the processes that tests start.
+def _checks(config: pytest.Config, options: Any) -> dict[str, str]:
+    """Return the environment variable that chooses checks of kernels; nothing if it stays as it is.
 
     Raises:
         pytest.UsageError: A check is unknown, or the option contradicts another one.
@@ -149,17 +150,16 @@ def _choose_checks(config: pytest.Config, options: Any) -> None:
     option, configured = options.tcuda_checks, config.getini(_CHECKS)
     if option is not None and options.tcuda_runtime == "cuda":
         raise pytest.UsageError("--tcuda-checks needs emulated devices, and not --tcuda-runtime cuda.")
-    chosen = configured if option is None else option
+    chosen, name = (configured, _CHECKS) if option is None else (option, "--tcuda-checks")
     if option is None and not configured:
-        return
+        return {}
     from tcuda.emulation.rtc import checks  # here, because few programs choose checks
 
     try:
-        checks.parsed(chosen, _CHECKS if option is None else "--tcuda-checks")
+        checks.parsed(chosen, name)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    if option is not None or not os.environ.get(checks.VARIABLE):
-        os.environ[checks.VARIABLE] = chosen
+    return {} if option is None and os.environ.get(checks.VARIABLE) else {checks.VARIABLE: chosen}
 
 
 def _emulates_cupy(config: pytest.Config, options: Any) -> bool:
