@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcuda._sanitizer._description import Stacks
 
@@ -40,17 +40,23 @@ class FoundInKernel:
         return self.race.overlap
 
     @property
+    def pair(self) -> Any:
+        """A value that is equal for races of the same two lines. A line that is not known has no equal line."""
+        race = self.race
+        known = race.previous.line is not None and race.current.line is not None
+        lines = sorted((str(access.line), access.source) for access in (race.previous, race.current))
+        return race.kernel, race.memory.name, *lines, () if known else (race.previous, race.current)
+
+    @property
     def stacks(self) -> Stacks:
-        """The frames by which a suppression knows the race, and a key that is equal for the same pair of lines."""
+        """The frames by which a suppression knows the race, and the key of the race in a report."""
         race = self.race
         frames = [
             frame
             for access in (race.previous, race.current)
             for frame in (*_frames(access), *(access.launch_stack or ()))
         ]
-        missing = race.missing.call.partition("(")[0]  # without the element
-        pair = sorted((str(access.line), access.source, access.kind) for access in (race.previous, race.current))
-        return Stacks((tuple(frames),), (race.kind, race.kernel, race.memory.name, missing, *pair))
+        return Stacks((tuple(frames),), (race.kind, self.pair))
 
     def describe(self) -> KernelRace:
         """Return the race."""

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from tcuda._sanitizer._missing import Missing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tcuda._sanitizer._kernel_race import KernelMemory, KernelRaceAccess
 
+_BARRIER = re.compile(r"\b__syncthreads|\b__syncwarp|\bsync\s*\(|\barrive_and_wait\b|\b__barrier_sync")
 _OF_BLOCK = re.compile(r"\b(\w+)_block\b")
 _UPDATES = (
     (re.compile(r"\+\+|\+="), "atomicAdd"),
@@ -24,7 +27,13 @@ _UPDATES = (
 
 
 def missing_in_kernel(
-    missing: str, first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMemory, *, benign: bool = False
+    missing: str,
+    first: KernelRaceAccess,
+    second: KernelRaceAccess,
+    memory: KernelMemory,
+    *,
+    benign: bool = False,
+    between: Sequence[str] = (),
 ) -> Missing:
     """Return what would order two accesses of one kernel.
 
@@ -34,6 +43,7 @@ def missing_in_kernel(
         second: The other access.
         memory: The memory of both.
         benign: Whether both write the same value.
+        between: The lines of the source between the two accesses.
 
     Raises:
         ValueError: ``missing`` is none of these words.
@@ -46,9 +56,9 @@ def missing_in_kernel(
         sentence = "No barrier orders the blocks of a launch. Two launches, one after the other, order them."
         return Missing("two launches", second.line, sentence)
     if missing == "barrier":
-        return _barrier("__syncthreads()", "A barrier", first, second)
+        return _barrier("__syncthreads()", "A barrier", first, second, between)
     if missing == "warp barrier":
-        return _barrier("__syncwarp()", "A barrier of the warp", first, second)
+        return _barrier("__syncwarp()", "A barrier of the warp", first, second, between)
     if missing == "atomic":
         return _atomic(first, second, memory)
     if missing == "fence":
@@ -58,12 +68,20 @@ def missing_in_kernel(
     raise ValueError(f"missing must be 'barrier', 'warp barrier', 'atomic', 'fence' or 'scope'; got {missing!r}.")
 
 
-def _barrier(call: str, name: str, first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
-    if _line(first) == _line(second):
-        between = f"between the access of one thread and that of the other in {_line(first)}"
+def _barrier(
+    call: str, name: str, first: KernelRaceAccess, second: KernelRaceAccess, between: Sequence[str]
+) -> Missing:
+    """Return the barrier. The order in which the emulated threads ran is not that of the lines."""
+    early, late = sorted([first, second], key=lambda access: 0 if access.line is None else access.line.line)
+    if _line(early) == _line(late):
+        where = f"between the access of one thread and that of the other in {_line(first)}"
+    elif any(_BARRIER.search(text) for text in between):
+        # The barrier between the lines orders one round of a loop.
+        where = f"between {_line(late)} and {_line(early)} of the next round"
+        early, late = late, early
     else:
-        between = f"between {_line(first)} and {_line(second)}"
-    return Missing(call, second.line, f"{name} (`{call}`) {between} orders them.")
+        where = f"between {_line(early)} and {_line(late)}"
+    return Missing(call, late.line, f"{name} (`{call}`) {where} orders them.")
 
 
 def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMemory) -> Missing:
@@ -82,8 +100,8 @@ def _function(source: str) -> str:
 def _fence(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
     call = "__threadfence()"
     sentence = (
-        f"A fence (`{call}`) after {_line(first)}, before the atomic function that tells the other thread, and a fence "
-        f"before {_line(second)} order them."
+        f"Two fences order them: `{call}` between {_line(first)} and the atomic function that hands the memory over, "
+        f"and `{call}` between the atomic function that takes the memory and {_line(second)}."
     )
     return Missing(call, second.line, sentence)
 

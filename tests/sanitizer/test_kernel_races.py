@@ -25,6 +25,8 @@ extern "C" __global__ void total(const float* x, float* out) {
     out[0] += part[7 - threadIdx.x];
     atomicAdd_block(&out[1], 1);
     out[2] = max(out[2], part[0]);
+    __syncthreads();
+    out[3] = part[7];
 }
 """
 
@@ -121,12 +123,12 @@ def test_a_pair_of_lines_is_kept_once_with_its_count(program: Program) -> None:
     program.race(element=0, count=3)
     program.race(element=1, count=2)  # the same lines
     program.race(element=2, lines=(4, 6))
-    swapped = program.race(element=3, lines=(6, 4), kinds=("read", "write"))
-    assert swapped.first.code == 6
+    program.race(element=3, lines=(6, 4), kinds=("read", "write"))
+    program.race(element=4, lines=(6, 4), kinds=("write", "write"))
     with check(mode="collect") as report:
         for _ in range(2):
             program.launch()
-    assert [report.count(race) for race in report] == [10, 4]
+    assert [report.count(race) for race in report] == [10, 6]
     assert "This race was found 10 times." in str(report)
 
 
@@ -181,8 +183,13 @@ def test_a_report_as_data_has_all_of_a_race(program: Program) -> None:
         ({"missing": "atomic", "lines": (3, 3)}, "atomicExch(&out[0], ...)", None),
         ({"missing": "atomic", "lines": (5, 4), "kinds": ("atomic", "read")}, "atomicAdd(&out[0], ...)", "An atomic "
          "function, such as `atomicAdd(&out[0], ...)`, in line 4 lets no update get lost."),
-        ({"missing": "fence", "lines": (3, 4)}, "__threadfence()", "A fence (`__threadfence()`) after line 3, before "
-         "the atomic function that tells the other thread, and a fence before line 4 order them."),
+        ({"missing": "barrier", "lines": (4, 3)}, "__syncthreads()", "A barrier (`__syncthreads()`) between line 3 and "
+         "line 4 orders them."),
+        ({"missing": "barrier", "lines": (4, 8)}, "__syncthreads()", "A barrier (`__syncthreads()`) between line 8 and "
+         "line 4 of the next round orders them."),
+        ({"missing": "fence", "lines": (3, 4)}, "__threadfence()", "Two fences order them: `__threadfence()` between "
+         "line 3 and the atomic function that hands the memory over, and `__threadfence()` between the atomic function "
+         "that takes the memory and line 4."),
         ({"missing": "scope", "lines": (5, 5), "kinds": ("atomic", "atomic"), "block": (1, 0, 0)}, "atomicAdd()",
          "`atomicAdd()` in place of `atomicAdd_block()` in line 5 holds for all blocks of the device."),
         ({"missing": "scope", "lines": (3, 4)}, "device scope", "The function that orders line 3 and line 4 holds for "
@@ -239,12 +246,21 @@ def test_benign_races_can_be_left_out(program: Program, xp: Any, monkeypatch: py
     assert not only(report).benign
 
 
+def test_a_race_of_the_same_lines_that_is_not_benign_goes_first(program: Program) -> None:
+    program.race(kinds=("write", "write"), same_value=True, count=2)
+    program.race(count=3)
+    with check(mode="collect") as report:
+        program.launch()
+    assert not only(report).benign
+    assert report.count(report[0]) == 5
+
+
 # Errors and warnings
 
 
 def test_without_a_check_the_launch_raises_an_error_of_its_own_type(program: Program) -> None:
     race = program.race()
-    program.found.append(MadeRace(race.address, race.first, race.second, "barrier"))
+    program.found.append(MadeRace(race.address, MadeAccess("write", 3), race.second, "barrier"))
     with pytest.raises(KernelRaceError, match="Race in the kernel `total`") as caught:
         program.launch()
     error = caught.value

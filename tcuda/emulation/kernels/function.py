@@ -323,22 +323,24 @@ class _Work:
         kernel = self._kernel
         strict = kernel._barriers == "error"
         recorded = None if _runtime.races.detector is None else kernel.module.recorded(kernel.name)
-        if recorded is None:
+        if recorded is None and self.races is None:
             launch = _core.EmulatedLaunch(
                 kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
             )
         else:
+            variables = kernel.module.global_variables() if recorded is None else recorded.variables
             launch = _core.EmulatedLaunch(
-                recorded.host,
+                kernel._host if recorded is None else recorded.host,
                 self._grid,
                 self._block,
                 self._arguments,
                 self._shared,
                 self._ranges,
                 strict,
-                recorded=True,
-                finds_changes=not recorded.complete,
-                variables=[(begin, end) for _, begin, end in recorded.variables],
+                recorded=recorded is not None,
+                finds_changes=recorded is not None and not recorded.complete,
+                variables=[(begin, end) for _, begin, end in variables],
+                races=self.races is not None,
             )
         try:
             while (report := launch.run()) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tcuda._sanitizer._checks import tell_races_of_kernel
 from tcuda._sanitizer._elements import Region, elements, indices
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from tcuda.emulation.kernels.source_facts import SourceFacts
     from tcuda.emulation.rtc.shared_memory import SharedVariable
     from tcuda.emulation.strided import Strided
+
+
+_AROUND = 3
+"""The lines of an excerpt before and after a line."""
 
 
 class _Kernel(Protocol):
@@ -116,7 +120,7 @@ class LaunchRaces:
         stream = stream_names((self._device, self._stream), None).current
         assert stream is not None
         found = [FoundInKernel(self._race(race, next(lines), next(lines), module, stream), race.count) for race in kept]
-        tell_races_of_kernel(found, call, left_out)
+        tell_races_of_kernel(_merged(found), call, left_out)
 
     def _race(
         self,
@@ -139,7 +143,14 @@ class LaunchRaces:
             overlap=overlap,
             allocation=allocation,
             previous_allocation=None,
-            missing=missing_in_kernel(race.missing, first, second, memory, benign=race.same_value),
+            missing=missing_in_kernel(
+                race.missing,
+                first,
+                second,
+                memory,
+                benign=race.same_value,
+                between=_texts_between(module, first, second),
+            ),
             kernel=self._kernel,
             memory=memory,
         )
@@ -172,7 +183,7 @@ class LaunchRaces:
             thread=access.thread,
             block=access.block,
             line=None if line is None else Frame(self._kernel, *line),
-            excerpt=() if line is None else tuple(SourceLine(*found) for found in module.excerpt(*line)),
+            excerpt=() if line is None else _lines_around(module, *line),
         )
 
     def _view(self, race: _core.KernelRace, module: SourceFacts) -> tuple[_View, RaceAllocation | None]:
@@ -197,6 +208,35 @@ class LaunchRaces:
         inside = (view for view in self._arrays if begin <= view.region.address < end)
         name = next((view.memory.name for view in inside), "")
         yield _flat("global", name, begin, end - begin, race.size)
+
+
+def _merged(found: Sequence[FoundInKernel]) -> list[FoundInKernel]:
+    """Return one race for each pair of lines, with the number of all races of the pair.
+
+    A statement such as ``x[0] += 1`` reads and writes, so the launch finds several races of its line. A race that is
+    not benign stands for the others.
+    """
+    pairs: dict[Any, FoundInKernel] = {}
+    for one in found:
+        known = pairs.get(one.pair)
+        if known is None:
+            pairs[one.pair] = one
+        else:
+            shown = one if known.race.benign else known
+            pairs[one.pair] = FoundInKernel(shown.race, known.count + one.count)
+    return list(pairs.values())
+
+
+def _lines_around(module: SourceFacts, file: str, line: int) -> tuple[SourceLine, ...]:
+    return tuple(SourceLine(*found) for found in module.excerpt(file, line - _AROUND, line + _AROUND))
+
+
+def _texts_between(module: SourceFacts, one: KernelRaceAccess, other: KernelRaceAccess) -> list[str]:
+    """Return the texts of the lines between two lines of one file."""
+    if one.line is None or other.line is None or one.line.filename != other.line.filename:
+        return []
+    first, last = sorted([one.line.line, other.line.line])
+    return [text for _, text in module.excerpt(one.line.filename, first + 1, last - 1)]
 
 
 def _of_array(access: Sequence[object], dtype: str) -> _View:

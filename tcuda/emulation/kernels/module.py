@@ -145,9 +145,9 @@ class Module:
         """Return the file and the line of each place in the library; None for places that no line has made."""
         return source_lines(self._library, offsets)
 
-    def excerpt(self, file: str, line: int) -> list[tuple[int, str]]:
-        """Return the numbers and the texts of the lines of ``file`` around ``line``, as far as the source has them."""
-        return excerpts.excerpt(self.source, rtc.FILE, file, line)
+    def excerpt(self, file: str, first: int, last: int) -> list[tuple[int, str]]:
+        """Return the numbers and the texts of the lines of ``file``, as far as the source has them."""
+        return excerpts.excerpt(self.source, rtc.FILE, file, first, last)
 
     def global_variables(self) -> list[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable."""
@@ -245,11 +245,12 @@ def load(
     if module is None:
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
-        build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify)
+        build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify, races=checks.races)
         library, messages, recorded = _built(build, watched=checks.memory and _runtime.races.detector is not None)
         if log is not None:
             log.write(messages)
-        module = Module(library, build, code, names, checks, recorded=recorded)
+        # A library with which launches find races has a check of every access, too.
+        module = Module(library, build, code, names, checks, recorded=recorded or checks.races)
         with _lock:
             module = _loaded.setdefault(key, module)
     return module

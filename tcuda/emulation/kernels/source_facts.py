@@ -16,8 +16,8 @@ class SourceFacts(Protocol):
     def lines(self, offsets: Sequence[int]) -> list[tuple[str, int] | None]:
         """Return the file and the line of each place in the library."""
 
-    def excerpt(self, file: str, line: int) -> list[tuple[int, str]]:
-        """Return the lines of the source around a line."""
+    def excerpt(self, file: str, first: int, last: int) -> list[tuple[int, str]]:
+        """Return lines of the source."""
 
     def global_variables(self) -> Sequence[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable."""

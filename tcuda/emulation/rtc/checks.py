@@ -139,9 +139,7 @@ def parsed(value: str, name: str) -> Checks:
     )
 
 
-def flags(
-    code: str, *, memory: bool, clang: bool, recorded: bool = False, races: bool = False
-) -> tuple[str, ...]:
+def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races: bool = False) -> tuple[str, ...]:
     """Return the flags that add the checks, and the steps of volatile accesses.
 
     Args:
@@ -159,7 +157,7 @@ def flags(
     if races and clang:
         raise RuntimeError(
             "The search for races in kernels needs gcc, and the C++ compiler is clang. Set CXX to gcc's g++, or leave "
-            f"races out of {_VARIABLE}."
+            f"races out of {VARIABLE}."
         )
     memory = memory or races
     if clang:

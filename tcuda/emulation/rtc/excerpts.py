@@ -1,4 +1,4 @@
-"""The lines of a source around a line, as a report about a kernel shows them."""
+"""Lines of a source by the names of their files, as a report about a kernel shows them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_AROUND = 3
 _LONGEST = 300  # characters
 _LINE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)\s+"([^"]*)"')
 
 
-def excerpt(source: str, own_file: str, file: str, line: int) -> list[tuple[int, str]]:
-    """Return the numbers and the texts of the lines of ``file`` around ``line``.
+def excerpt(source: str, own_file: str, file: str, first: int, last: int) -> list[tuple[int, str]]:
+    """Return the numbers and the texts of the lines of ``file`` from ``first`` to ``last``.
 
     Args:
         source: The source, whose ``#line`` directives name other files.
         own_file: The name of the file of the source.
-        file: The name of the file of the line.
-        line: The number of the line.
+        file: The name of the file of the lines.
+        first: The number of the first line.
+        last: The number of the last line.
     """
     return [
         (number, text[:_LONGEST])
         for name, number, text in _named(source, own_file)
-        if name == file and abs(number - line) <= _AROUND
+        if name == file and first <= number <= last
     ]
 
 

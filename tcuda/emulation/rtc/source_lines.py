@@ -80,6 +80,9 @@ def _in_source(line: str) -> tuple[str, int] | None:
     if match is None or match[1] == "??" or int(match[2]) == 0:
         return None
     file = match[1]
-    if file.startswith((f"{headers.folder()}/", f"{headers.host_folder()}/", "tcuda/")) or "/tcuda/emulation/rtc/" in file:
+    if (
+        file.startswith((f"{headers.folder()}/", f"{headers.host_folder()}/", "tcuda/"))
+        or "/tcuda/emulation/rtc/" in file
+    ):
         return None
     return _FOLDER.sub("", file), int(match[2])

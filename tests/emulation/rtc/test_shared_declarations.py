@@ -33,19 +33,19 @@ def test_a_declaration_has_a_name_a_type_and_lengths(source: str, found: list[De
     assert declarations(source) == found
 
 
-def test_an_excerpt_has_the_lines_around_a_line() -> None:
+def test_an_excerpt_has_lines_of_one_file() -> None:
     source = "\n".join(f"line {number}" for number in range(1, 11))
-    assert excerpt(source, "kernel.cu", "kernel.cu", 2) == [(number, f"line {number}") for number in range(1, 6)]
-    assert excerpt(source, "kernel.cu", "other.h", 2) == []
+    assert excerpt(source, "kernel.cu", "kernel.cu", -1, 3) == [(number, f"line {number}") for number in range(1, 4)]
+    assert excerpt(source, "kernel.cu", "other.h", 1, 9) == []
 
 
 def test_an_excerpt_follows_the_directives_of_the_source() -> None:
     source = 'before\n#line 1 "f: operation"\ny = x;\nz = y;\n#line 7 "f: generated"\nafter'
-    assert excerpt(source, "kernel.cu", "f: operation", 2) == [(1, "y = x;"), (2, "z = y;")]
-    assert excerpt(source, "kernel.cu", "f: generated", 7) == [(7, "after")]
-    assert excerpt(source, "kernel.cu", "kernel.cu", 1) == [(1, "before")]
+    assert excerpt(source, "kernel.cu", "f: operation", 1, 5) == [(1, "y = x;"), (2, "z = y;")]
+    assert excerpt(source, "kernel.cu", "f: generated", 1, 9) == [(7, "after")]
+    assert excerpt(source, "kernel.cu", "kernel.cu", 1, 1) == [(1, "before")]
 
 
 def test_a_long_line_of_an_excerpt_is_cut() -> None:
-    ((_, text),) = excerpt("x" * 1000, "kernel.cu", "kernel.cu", 1)
+    ((_, text),) = excerpt("x" * 1000, "kernel.cu", "kernel.cu", 1, 1)
     assert text == "x" * 300
