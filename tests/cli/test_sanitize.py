@@ -669,6 +669,31 @@ def test_races_in_kernels_are_found_on_demand(sanitize: Sanitize, tmp_path: Path
     assert data["races"][0]["current"]["excerpt"][1] == [2, "    out[0] += x[threadIdx.x];"]
 
 
+IN_CHILD = """\
+import subprocess
+import sys
+
+from tcuda import xp
+
+if not sys.argv[1:]:
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+code = 'extern "C" __global__ void last(int* out) { out[0] = threadIdx.x; }'
+xp.RawKernel(code, "last")((1,), (8,), (xp.zeros(1, "i"),))
+"""
+
+
+def test_races_in_kernels_of_child_processes_are_found_too(sanitize: Sanitize) -> None:
+    done = sanitize(IN_CHILD, options=("--kernels", "--json", "program.py"))
+    assert done.returncode == 1
+    found = json.loads(done.stdout)["races"]
+    assert [(race["kernel"], race["memory"]["index"]) for race in found] == [("last", [0])] * 2
+    assert [len(race["processes"]) for race in found] == [0, 1]
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    assert lines.count("launched at program.py:9") == 2
+    assert sum(re.fullmatch(r"in child process \d+", line) is not None for line in lines) == 1
+    assert sanitize(IN_CHILD).returncode == 0  # without the option, no kernel is looked into
+
+
 @pytest.mark.parametrize(
     ("variable", "checks"),
     [("1", "memory,races"), ("types", "types,races"), ("memory,races:benign=off", "memory,races:benign=off")],

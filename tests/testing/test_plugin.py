@@ -229,6 +229,21 @@ def test_the_checks_of_kernels_are_chosen_for_tests_and_their_children(
     result.stdout.fnmatch_lines([f"*checks: {printed}"])
 
 
+def test_a_race_in_a_kernel_fails_its_test(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        "from tcuda import xp\n"
+        "code = 'extern \"C\" __global__ void last(int* out) { out[0] = threadIdx.x; }'\n"
+        "def test_wrong():\n"
+        "    xp.RawKernel(code, 'last')((1,), (8,), (xp.zeros(1, 'i'),))\n"
+        "def test_right():\n"
+        "    xp.RawKernel(code, 'last')((1,), (1,), (xp.zeros(1, 'i'),))\n",
+        *EMULATED,
+        "--tcuda-checks=memory,races",
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*Race in the kernel `last`: two threads use the same memory*"])
+
+
 @pytest.mark.parametrize(
     ("options", "configured", "message"),
     [
