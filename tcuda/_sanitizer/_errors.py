@@ -154,8 +154,9 @@ class KernelRaceError(AcceleratorError):
         races: The races.
 
     Example:
-        >>> import os
-        >>> os.environ["TCUDA_EMULATED_CHECKS"] = "memory,races"
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(checks="memory,races")
+        >>> xp = tcuda.emulation.xp
         >>> code = 'extern "C" __global__ void last(int* out) { out[0] = threadIdx.x; }'
         >>> try:
         ...     xp.RawKernel(code, "last")((1,), (2,), (xp.zeros(1, "i"),))

@@ -72,16 +72,19 @@ def _barrier(
     call: str, name: str, first: KernelRaceAccess, second: KernelRaceAccess, between: Sequence[str]
 ) -> Missing:
     """Return the barrier. The order in which the emulated threads ran is not that of the lines."""
+    other_way = ""
     early, late = sorted([first, second], key=lambda access: 0 if access.line is None else access.line.line)
     if _line(early) == _line(late):
         where = f"between the access of one thread and that of the other in {_line(first)}"
+        if not (first.kind.endswith("read") or second.kind.endswith("read")):
+            other_way = ", or one thread alone writes"
     elif any(_BARRIER.search(text) for text in between):
         # The barrier between the lines orders one round of a loop.
         where = f"between {_line(late)} and {_line(early)} of the next round"
         early, late = late, early
     else:
         where = f"between {_line(early)} and {_line(late)}"
-    return Missing(call, late.line, f"{name} (`{call}`) {where} orders them.")
+    return Missing(call, late.line, f"{name} (`{call}`) {where} orders them{other_way}.")
 
 
 def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMemory) -> Missing:

@@ -48,8 +48,9 @@ class KernelRaceAccess(RaceAccess):
         excerpt: The lines of the source around that line, as far as they are known.
 
     Example:
-        >>> import os
-        >>> os.environ["TCUDA_EMULATED_CHECKS"] = "memory,races"
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(checks="memory,races")
+        >>> xp = tcuda.emulation.xp
         >>> code = 'extern "C" __global__ void last(int* out) { out[0] = threadIdx.x; }'
         >>> with tcuda.sanitizer.check(mode="collect") as report:
         ...     xp.RawKernel(code, "last")((1,), (2,), (xp.zeros(1, "i"),))
@@ -111,8 +112,9 @@ class KernelMemory:
         shape: The shape of the array; None if the shape is not known.
 
     Example:
-        >>> import os
-        >>> os.environ["TCUDA_EMULATED_CHECKS"] = "memory,races"
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(checks="memory,races")
+        >>> xp = tcuda.emulation.xp
         >>> code = 'extern "C" __global__ void last(int* out) { out[0] = threadIdx.x; }'
         >>> with tcuda.sanitizer.check(mode="collect") as report:
         ...     xp.RawKernel(code, "last")((1,), (2,), (xp.zeros(1, "i"),))
@@ -168,16 +170,17 @@ class KernelRace(Race):
         memory: The memory that both threads use.
 
     Example:
-        >>> import os
-        >>> os.environ["TCUDA_EMULATED_CHECKS"] = "memory,races"
-        >>> code = 'extern "C" __global__ void last(int* out) { out[0] = threadIdx.x; }'
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(checks="memory,races")
+        >>> xp = tcuda.emulation.xp
+        >>> code = 'extern "C" __global__ void total(int* out) { out[0] += threadIdx.x; }'
         >>> with tcuda.sanitizer.check(mode="collect") as report:
-        ...     xp.RawKernel(code, "last")((1,), (2,), (xp.zeros(1, "i"),))
+        ...     xp.RawKernel(code, "total")((1,), (2,), (xp.zeros(1, "i"),))
         >>> race = report.races[0]
         >>> race.kernel, race.kind, race.memory.expression
-        ('last', 'race in a kernel', 'out[0]')
+        ('total', 'race in a kernel', 'out[0]')
         >>> print(race.missing.call)
-        atomicExch(&out[0], ...)
+        atomicAdd(&out[0], ...)
     """
 
     previous: KernelRaceAccess
