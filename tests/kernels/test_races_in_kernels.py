@@ -131,6 +131,15 @@ def test_the_error_comes_after_the_kernel_has_run(xp: Any) -> None:
     assert race.current.source.startswith("out[0] += x[threadIdx.x];")
 
 
+def test_a_global_variable_is_memory_of_all_blocks(xp: Any) -> None:
+    code = '__device__ int last;\nextern "C" __global__ void kernel() {\n  last = blockIdx.x;\n}'
+    with pytest.raises(KernelRaceError) as caught:
+        xp.RawModule(code=code).get_function("kernel")((2,), (1,), ())
+    (race,) = caught.value.races
+    assert (race.memory.space, race.memory.name) == ("global", "last")
+    assert (race.previous.block, race.current.block) == ((0, 0, 0), (1, 0, 0))
+
+
 def test_kernels_of_strings_and_of_functions_are_checked_too(xp: Any) -> None:
     wrong = xp.ElementwiseKernel("T x", "raw T y", "y[0] += x", "wrong")
     x, y = xp.ones(8), xp.zeros(4)

@@ -212,6 +212,18 @@ def test_the_report_says_what_is_missing(
     assert sentence is None or missing.sentence == sentence
 
 
+def test_torchs_accesses_only_read_or_write(program: Program) -> None:
+    program.race("atomic", kinds=("atomic", "volatile read"))
+    program.race("atomic", kinds=("volatile write", "read"), lines=(4, 6))
+    with check(mode="collect") as report:
+        program.launch()
+    kinds = [[access.type.name for access in race.torchs_accesses] for race in report]
+    assert kinds == [["READ", "WRITE"], ["READ", "WRITE"]]
+    assert "reads through volatile" in str(report)
+    assert "writes through volatile" in str(report)
+    assert "updates by an atomic function" in str(report)
+
+
 def test_a_line_that_is_not_known_is_said_to_be_unknown(program: Program) -> None:
     program.race("barrier", lines=(0, 0))
     with check(mode="collect") as report:
