@@ -91,13 +91,15 @@ def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMem
     plain = [access for access in (first, second) if access.kind != "atomic"]
     # The line that writes tells the operation.
     writer = next((access for access in plain if access.kind.endswith("write")), plain[0] if plain else second)
-    call = f"{_function(writer.source)}(&{memory.expression}, ...)"
     lines = " and ".join(dict.fromkeys(_line(access) for access in plain or [second]))
+    function = next((name for pattern, name in _UPDATES if pattern.search(writer.source)), None)
+    if function is None and writer.kind.endswith("read"):
+        call = f"atomicAdd(&{memory.expression}, 0)"
+        return Missing(
+            call, None, f"An atomic function, such as `{call}`, in {lines} reads what the other thread has written."
+        )
+    call = f"{function or 'atomicExch'}(&{memory.expression}, ...)"
     return Missing(call, None, f"An atomic function, such as `{call}`, in {lines} lets no update get lost.")
-
-
-def _function(source: str) -> str:
-    return next((name for pattern, name in _UPDATES if pattern.search(source)), "atomicExch")
 
 
 def _fence(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:

@@ -183,6 +183,8 @@ def test_a_report_as_data_has_all_of_a_race(program: Program) -> None:
         ({"missing": "atomic", "lines": (3, 3)}, "atomicExch(&out[0], ...)", None),
         ({"missing": "atomic", "lines": (5, 4), "kinds": ("atomic", "read")}, "atomicAdd(&out[0], ...)", "An atomic "
          "function, such as `atomicAdd(&out[0], ...)`, in line 4 lets no update get lost."),
+        ({"missing": "atomic", "lines": (5, 8), "kinds": ("atomic", "volatile read")}, "atomicAdd(&out[0], 0)", "An "
+         "atomic function, such as `atomicAdd(&out[0], 0)`, in line 8 reads what the other thread has written."),
         ({"missing": "barrier", "kinds": ("write", "write")}, "__syncthreads()", "A barrier (`__syncthreads()`) "
          "between the access of one thread and that of the other in line 4 orders them, or one thread alone writes."),
         ({"missing": "barrier", "lines": (4, 3)}, "__syncthreads()", "A barrier (`__syncthreads()`) between line 3 and "
