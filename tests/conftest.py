@@ -89,6 +89,8 @@ def _no_races(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def _described(race: Race) -> str:
     """Return a race in a few lines, with the lines of the test and of its helpers."""
+    if "in a kernel" in race.kind:
+        return str(race)
     kind = f"use after free, {race.kind}" if race.use_after_free else race.kind
     lines = [f"The race detector found a race ({kind})."]
     for name, access in (("previous", race.previous), ("current", race.current)):
