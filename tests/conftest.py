@@ -232,6 +232,17 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
 
 
 @pytest.fixture
+def kernels_are_searched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look for races inside of kernels in the test, and no longer note the lines of allocations afterwards."""
+    from tcuda.emulation import allocation_lines
+
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
+    yield
+    allocation_lines.wanted.clear()
+    allocation_lines.noted.clear()
+
+
+@pytest.fixture
 def memory_comes_back(runtime: Runtime) -> Iterator[None]:
     """Require that a test that drops its arrays gives all their memory back, also after errors and captures."""
     from tcuda.testing import check_state

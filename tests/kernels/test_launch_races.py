@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
     Memory = Callable[..., KernelRace]
 
-pytestmark = [pytest.mark.emulated, pytest.mark.eager]
+pytestmark = [pytest.mark.emulated, pytest.mark.eager, pytest.mark.usefixtures("kernels_are_searched")]
 
 
 @pytest.fixture
 def race_at(xp: Any, monkeypatch: pytest.MonkeyPatch) -> Memory:
     """Return a function that launches a kernel, whose launch finds a race at an address."""
-    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
 
     def race(kernel: Any, args: tuple[Any, ...], address: int, size: int = 4, **more: Any) -> KernelRace:
         shared = more.pop("shared", False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import OutputOf
 
-pytestmark = [pytest.mark.emulated, pytest.mark.eager]
+pytestmark = [pytest.mark.emulated, pytest.mark.eager, pytest.mark.usefixtures("kernels_are_searched")]
 
 REVERSE = """
     __shared__ float part[64];
@@ -81,11 +81,6 @@ def source(body: str, call: str, *, right: bool) -> str:
 def line_of(code: str, mark: str) -> int:
     """Return the number of the line with a mark."""
     return next(number for number, line in enumerate(code.splitlines(), 1) if re.search(rf"//.*\b{mark}\b", line))
-
-
-@pytest.fixture(autouse=True)
-def _races(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
 
 
 def launch(xp: Any, name: str, *, right: bool) -> str:

@@ -16,7 +16,7 @@ from tcuda.sanitizer import CUDASanitizerErrors, KernelRace, KernelRaceError, Ra
 if TYPE_CHECKING:
     Found = list[MadeRace]
 
-pytestmark = [pytest.mark.emulated, pytest.mark.eager]
+pytestmark = [pytest.mark.emulated, pytest.mark.eager, pytest.mark.usefixtures("kernels_are_searched")]
 
 CODE = """\
 extern "C" __global__ void total(const float* x, float* out) {
@@ -62,7 +62,6 @@ class Program:
 @pytest.fixture
 def program(xp: Any, monkeypatch: pytest.MonkeyPatch) -> Program:
     """A program whose launches find made-up races."""
-    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
     found: Found = []
     make_up(monkeypatch, lambda: found)
     return Program(xp, found)
