@@ -1,5 +1,6 @@
 """The race detector: accesses to the same memory that no order of streams, events and the host relates.
 
+On emulated devices, the report also has the races inside of kernels, if the program has chosen to look for them.
 :func:`check` looks for races in a part of a program. ``tcuda._sanitizer`` has torch's names for the same detector.
 """
 
@@ -14,7 +15,8 @@ from tcuda._base.scope import Scope
 from tcuda._core import cleanup_on_error
 from tcuda._sanitizer import CUDASanitizerErrors
 from tcuda._sanitizer._checks import ActiveCheck, checked_mode
-from tcuda._sanitizer._errors import RaceWarning
+from tcuda._sanitizer._errors import KernelRaceError, RaceWarning
+from tcuda._sanitizer._kernel_race import KernelMemory, KernelRace, KernelRaceAccess
 from tcuda._sanitizer._race import Race, RaceAccess, RaceAllocation
 from tcuda._sanitizer._report import Report
 from tcuda._sanitizer._suppressions import suppress, suppressed
@@ -29,6 +31,10 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 __all__ = [
     "CUDASanitizerErrors",
+    "KernelMemory",
+    "KernelRace",
+    "KernelRaceAccess",
+    "KernelRaceError",
     "Race",
     "RaceAccess",
     "RaceAllocation",

@@ -89,6 +89,8 @@ def _no_races(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def _described(race: Race) -> str:
     """Return a race in a few lines, with the lines of the test and of its helpers."""
+    if "in a kernel" in race.kind:
+        return str(race)
     kind = f"use after free, {race.kind}" if race.use_after_free else race.kind
     lines = [f"The race detector found a race ({kind})."]
     for name, access in (("previous", race.previous), ("current", race.current)):
@@ -227,6 +229,17 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
     if not is_as_before():
         collect_until(is_as_before)
     assert state() == before
+
+
+@pytest.fixture
+def kernels_are_searched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look for races inside of kernels in the test, and no longer note the lines of allocations afterwards."""
+    from tcuda.emulation import allocation_lines
+
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
+    yield
+    allocation_lines.wanted.clear()
+    allocation_lines.noted.clear()
 
 
 @pytest.fixture

@@ -52,11 +52,14 @@ def emulate(devices: int, memory: int, schedule: Schedule) -> None:
     _use(make(devices, memory, schedule))
 
 
-def emulate_by_environment(defaults: Mapping[str, str]) -> None:
+def emulate_by_environment(defaults: Mapping[str, str]) -> bool:
     """Choose the emulated devices that the environment describes, unless emulated devices are in use already.
 
     Args:
         defaults: The values of the variables that are not set.
+
+    Returns:
+        Whether the call has chosen the devices.
 
     Raises:
         RuntimeError: A runtime with devices is already in use.
@@ -65,9 +68,10 @@ def emulate_by_environment(defaults: Mapping[str, str]) -> None:
     from tcuda._runtime.emulated import made_from_environment
 
     if _in_use is not None and _in_use.name == "emulated":
-        return
+        return False
     variables = {**defaults, **{name: value for name, value in os.environ.items() if value or name not in defaults}}
     _use(made_from_environment(variables, only_visible=_asked("auto") == "emulated"))
+    return True
 
 
 def is_emulated(otherwise: str = "cuda") -> bool:

@@ -20,13 +20,23 @@ from tcuda._core import set_variable
 from tcuda._process import races
 from tcuda._process.fork import call_in_child
 from tcuda._sanitizer._description import race_of, stacks_of
-from tcuda._sanitizer._errors import CUDASanitizerErrors, RaceWarning, UnsynchronizedAccessError
+from tcuda._sanitizer._errors import (
+    CUDASanitizerErrors,
+    KernelRaceError,
+    RaceWarning,
+    UnsynchronizedAccessError,
+)
 from tcuda._sanitizer._lost import note_lost_errors, stop_noting
 from tcuda._sanitizer._stacks import is_library, living_frames
 from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tcuda import _core
+    from tcuda._sanitizer._description import Stacks
+    from tcuda._sanitizer._found import FoundRace
+    from tcuda._sanitizer._found_in_kernel import FoundInKernel
     from tcuda._sanitizer._race import Race
     from tcuda._sanitizer._report import Report
 
@@ -150,16 +160,36 @@ class ActiveCheck:
 
     def _note(self, found: _core.Race) -> tuple[Race | None, bool]:
         """Add a race to the report; return the race, unless it is suppressed, and whether it is new."""
-        stacks = stacks_of(found)
+        return self._noted(stacks_of(found), found, lambda: race_of(found))
+
+    def _noted(self, stacks: Stacks, found: FoundRace, describe: Callable[[], Race]) -> tuple[Race | None, bool]:
         if is_suppressed(stacks.all, found.overlap):
             self.report._suppress(stacks.key, found)
             return None, False
         known = self.report._count(stacks.key, found)
         if known is not None:
             return known, False
-        race = race_of(found)
+        race = describe()
         self.report._add(stacks.key, race, found)
         return race, True
+
+    def receive_from_kernel(self, found: Sequence[FoundInKernel]) -> None:
+        """Tell the races of one launch in the way of the mode.
+
+        Raises:
+            CUDASanitizerErrors: The mode is ``"raise"``.
+            RaceWarning: The mode is ``"warn"``, and the program makes errors of warnings.
+        """
+        noted = [self._noted(one.stacks, one, one.describe) for one in found]
+        told = [race for race, _ in noted if race is not None]
+        new = [race for race, is_new in noted if race is not None and is_new]
+        for race in new:
+            if self.mode == "raise":
+                _print(race)
+            elif self.mode == "warn":
+                self._warn(race)
+        if told and self.mode == "raise":
+            raise self._errors(*told)
 
     def _raise(self, found: _core.Race) -> None:
         told: list[Race] = []
@@ -215,12 +245,39 @@ class ActiveCheck:
 
 def _on_race(found: _core.Race) -> None:
     """Give a race to its check: the detector calls this function."""
-    if sys.is_finalizing():
+    check = None if sys.is_finalizing() else _current()
+    if check is not None:
+        check.receive(found)
+
+
+def tell_races_of_kernel(found: Sequence[FoundInKernel], call: str, left_out: int) -> None:
+    """Give the races inside of a kernel to the check of the code that waits for the launch.
+
+    Args:
+        found: The races of one launch.
+        call: The text of the launch.
+        left_out: The number of races of the launch that are not known.
+
+    Raises:
+        CUDASanitizerErrors: The mode of the check is ``"raise"``.
+        KernelRaceError: There is no check.
+        RaceWarning: The mode of the check is ``"warn"``, and the program makes errors of warnings.
+    """
+    check = _current()
+    if check is not None:
+        check.receive_from_kernel(found)
         return
+    read_suppressions()
+    races = [one.describe() for one in found if not is_suppressed(one.stacks.all, one.overlap)]
+    if races:
+        raise KernelRaceError(races, call, left_out)
+
+
+def _current() -> ActiveCheck | None:
+    """Return the check that gets what the running code finds; None without a check."""
     active = _active
     own = [check for check in _entered.get() if check in active]
-    if own or active:
-        (own or active)[-1].receive(found)
+    return (own or active)[-1] if own or active else None
 
 
 def _later_of_one_call(found: _core.Race) -> list[_core.Race]:

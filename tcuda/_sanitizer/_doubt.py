@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcuda import _core
+    from tcuda._sanitizer._found import FoundRace
     from tcuda._sanitizer._race import RaceAccess
 
 
-def is_possible(found: _core.Race) -> bool:
-    """Return whether a race that the core has found is only possible."""
+def is_possible(found: FoundRace) -> bool:
+    """Return whether a race is only possible."""
     return "possible" in (found.current.confidence, found.previous.confidence)
 
 

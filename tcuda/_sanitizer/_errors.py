@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._sanitizer._access import torchs_text
 
 if TYPE_CHECKING:
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcuda._sanitizer._access import Access
+    from tcuda._sanitizer._kernel_race import KernelRace
     from tcuda._sanitizer._race import Race
 
 
@@ -139,3 +142,38 @@ class RaceWarning(UserWarning):
 
     def __reduce__(self) -> tuple[type[RaceWarning], tuple[object, ...], dict[str, object]]:
         return type(self), self.args, {"race": self.race}  # without the check, which stays in this process
+
+
+class KernelRaceError(AcceleratorError):
+    """A launch had races inside of its kernel, and no check gets the races.
+
+    The call that waits for the launch raises the error, as for other failures of a kernel. The kernel has run to its
+    end, and the device stays usable. The status is 719, which stands for the failure of a launch.
+
+    Attributes:
+        races: The races.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(checks="memory,races")
+        >>> xp = tcuda.emulation.xp
+        >>> code = 'extern "C" __global__ void last(int* out) { out[0] = threadIdx.x; }'
+        >>> try:
+        ...     xp.RawKernel(code, "last")((1,), (2,), (xp.zeros(1, "i"),))
+        ...     tcuda.synchronize()
+        ... except tcuda.sanitizer.KernelRaceError as error:
+        ...     print(error.error_code, error.races[0].memory.expression)
+        719 out[0]
+    """
+
+    def __init__(self, races: Sequence[KernelRace], call: str, left_out: int = 0) -> None:
+        """Describe ``races`` of the launch ``call``, and ``left_out`` more that are not known."""
+        self.races = tuple(races)
+        self._left_out = left_out
+        texts = [str(race) for race in self.races]
+        if left_out:
+            texts.append(f"{left_out:,} more races of this launch were not kept.")
+        super().__init__(Status.LAUNCH_FAILURE, call, "\n".join(texts))
+
+    def __reduce__(self) -> tuple[type[KernelRaceError], tuple[tuple[KernelRace, ...], str, int]]:  # type: ignore[override]
+        return type(self), (self.races, self.call, self._left_out)

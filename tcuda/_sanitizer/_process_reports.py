@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import FrameType
 
-    from tcuda import _core
+    from tcuda._sanitizer._found import FoundRace
     from tcuda._sanitizer._race import Race
 
 VARIABLE = "TCUDA_SANITIZER_REPORTS"
@@ -64,7 +64,7 @@ class _Written(Report):
         self._file = Path(folder, f"{self._process}-{os.urandom(4).hex()}{_SUFFIX}")
         self.write(finished=False)
 
-    def _add(self, key: Any, race: Race, found: _core.Race) -> None:
+    def _add(self, key: Any, race: Race, found: FoundRace) -> None:
         super()._add(key, race, found)
         self.write(finished=False)
 

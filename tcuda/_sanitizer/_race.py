@@ -305,7 +305,7 @@ def allocation_of(allocation: Any) -> RaceAllocation | None:
 
 def _torchs(access: RaceAccess) -> Access:
     """Return the access as torch describes it."""
-    writes = access.kind != "read"
+    writes = not access.kind.endswith("read")
     return Access(
         type=AccessType.WRITE if writes else AccessType.READ,
         seq_num=access.number,

@@ -11,7 +11,7 @@ from tcuda._sanitizer._doubt import is_possible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tcuda import _core
+    from tcuda._sanitizer._found import FoundRace
     from tcuda._sanitizer._race import Race
 
 
@@ -21,11 +21,11 @@ class _Tally:
     The detector counts each race that is told. After a race was forgotten, the detector tells and counts the race anew.
     """
 
-    def __init__(self, found: _core.Race) -> None:
+    def __init__(self, found: FoundRace) -> None:
         self._found = found
         self._earlier = 0
 
-    def add(self, found: _core.Race) -> None:
+    def add(self, found: FoundRace) -> None:
         self._earlier, self._found = self.count, found
 
     @property
@@ -165,10 +165,10 @@ class Report:
     def _as_dicts(self, races: dict[Any, tuple[Race, _Tally]]) -> list[dict[str, Any]]:
         return [{**race.as_dict(), "count": tally.count} for race, tally in self._entries(races)]
 
-    def _of_its_confidence(self, found: _core.Race) -> dict[Any, tuple[Race, _Tally]]:
+    def _of_its_confidence(self, found: FoundRace) -> dict[Any, tuple[Race, _Tally]]:
         return self._possible if is_possible(found) else self._races
 
-    def _count(self, key: Any, found: _core.Race) -> Race | None:
+    def _count(self, key: Any, found: FoundRace) -> Race | None:
         """Count a race again if a race with the same key is known; return the known race."""
         with self._lock:
             entry = self._of_its_confidence(found).get(key)
@@ -178,12 +178,12 @@ class Report:
             tally.add(found)
             return race
 
-    def _add(self, key: Any, race: Race, found: _core.Race) -> None:
+    def _add(self, key: Any, race: Race, found: FoundRace) -> None:
         with self._lock:
             if self._count(key, found) is None:  # another thread may have added the race
                 self._of_its_confidence(found)[key] = race, _Tally(found)
 
-    def _suppress(self, key: Any, found: _core.Race) -> None:
+    def _suppress(self, key: Any, found: FoundRace) -> None:
         with self._lock:
             if key in self._suppressed:
                 self._suppressed[key].add(found)

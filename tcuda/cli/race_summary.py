@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda._viz.races import site
+from tcuda.cli import kernel_race_summary
 from tcuda.cli.messages import printable
 from tcuda.cli.terminal import print_table
 
@@ -69,8 +70,15 @@ class Summary:
             self._screen.print(f"\nand {_several(more, noun)}; --json and --html show all")
 
     def _race(self, number: int, race: Mapping[str, Any]) -> Iterator[str]:
-        kind = "use after free" if race["use_after_free"] else race["kind"]
         times = "" if race["count"] == 1 else f", {race['count']:,} times"
+        if "kernel" in race:
+            yield f"{number}. {kernel_race_summary.heading(race)}{times}"
+            for line in kernel_race_summary.details(race, self._line):
+                yield f"   {line}"
+            if race["processes"]:
+                yield f"   in {_children(race['processes'])}"
+            return
+        kind = "use after free" if race["use_after_free"] else race["kind"]
         yield f"{number}. {'possible ' if race['doubt'] else ''}{kind}{times}"
         for access in (race["previous"], race["current"]):
             yield f"   {self._place(access['stack'])}  {printable(_access(access))}{self._launch(access)}"

@@ -23,7 +23,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         _NAME,
         usage="tcuda sanitize [options] (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]",
-        help="run a program, and find missing waits between streams",
+        help="run a program, and find missing waits between streams, and races in kernels",
         description="Run a program as python does, and report each race: two operations on the same memory, one of "
         "them a write, that no wait orders. The exit status is 1 if there was a race, else the status of the program, "
         "or 3 if no operation was watched. On emulated devices, 'import cupy' imports their arrays.",
@@ -52,6 +52,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument(
         "--suppress", metavar="FILE", type=Path, action="append", default=[], help="leave out the races that FILE names"
+    )
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="also find races between the threads of a kernel, which needs emulated devices",
     )
     parser.add_argument("--syncs", action="store_true", help="count the calls that make the host wait, by line")
     parser.add_argument(

@@ -24,6 +24,7 @@ from tcuda.cli.messages import in_one_line
 from tcuda.cli.race_report import Output
 from tcuda.cli.terminal import console
 from tcuda.emulation._children import pass_on_as_cupy
+from tcuda.emulation.rtc import checks
 from tcuda.sanitizer import check
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ _MOST_SUPPRESSIONS = 1 << 20  # bytes of a file
 _PARTS = ("current", "previous", "allocation", "previous_allocation")
 _STACKS = {"stack", "launch_stack", "freed_stack"}
 """The parts of a race that have stacks, and the names of the stacks."""
+
+_OF_ACCESS = ("operation", "argument", "kind", "stream_name", "stack", "launch_stack", "line")
+"""What equal accesses of several processes have in common; an access in a kernel has its line in the source, too."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     screen.file = sys.stderr  # the program may put another file there
     try:
         told = _choose_devices(options.emulated)
+        if options.kernels:
+            _look_into_kernels()
     except (RuntimeError, ValueError) as error:
         options.usage_error(in_one_line(error))
     if told:
@@ -150,6 +156,21 @@ def _choose_devices(emulated: int | None) -> str | None:
     return told
 
 
+def _look_into_kernels() -> None:
+    """Let the launches of this process and of its children look for races, beside the checks that the user has chosen.
+
+    Raises:
+        RuntimeError: The devices are GPUs.
+        ValueError: ``TCUDA_EMULATED_CHECKS`` or ``TCUDA_RUNTIME`` has a value that is not allowed.
+    """
+    if not is_emulated():
+        raise RuntimeError("--kernels needs emulated devices: add --emulated.")
+    chosen = checks.chosen()
+    if not chosen.races:
+        words = os.environ.get(checks.VARIABLE) or "1"
+        os.environ[checks.VARIABLE] = "memory,races" if words in ("0", "1") else f"{words},races"
+
+
 def _watch_children(options: argparse.Namespace, folder: Path) -> None:
     """Let the processes that the program starts write their reports into ``folder``."""
     files = [*options.suppress, *map(Path, filter(None, [os.environ.get(SUPPRESSIONS)]))]
@@ -186,10 +207,7 @@ def _with_children(report: dict[str, Any], children: _process_reports.Found) -> 
 
 def _same(race: dict[str, Any]) -> str:
     """Return what equal races of several processes have in common: the operations, their streams and their lines."""
-    accesses = [
-        [race[name][part] for part in ("operation", "argument", "kind", "stream_name", "stack", "launch_stack")]
-        for name in ("previous", "current")
-    ]
+    accesses = [[race[name].get(part) for part in _OF_ACCESS] for name in ("previous", "current")]
     return json.dumps([race["kind"], race["use_after_free"], race["missing"], accesses])
 
 

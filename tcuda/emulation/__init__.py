@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
 
 def enable(
-    devices: int = 1, memory: int | str = "2GiB", *, schedule: str | None = None, seed: int | None = None
+    devices: int = 1,
+    memory: int | str = "2GiB",
+    *,
+    schedule: str | None = None,
+    seed: int | None = None,
+    checks: str | None = None,
 ) -> None:
     """Use emulated devices in this process; call it before anything that needs a device.
 
     The environment can ask for the same: ``TCUDA_RUNTIME=emulated``, ``TCUDA_EMULATED_DEVICES``,
-    ``TCUDA_EMULATED_MEMORY``, ``TCUDA_EMULATED_SCHEDULE``. The call sets these variables, so that the processes that
-    this process starts have the same devices.
+    ``TCUDA_EMULATED_MEMORY``, ``TCUDA_EMULATED_SCHEDULE``, ``TCUDA_EMULATED_CHECKS``. The call sets these variables, so
+    that the processes that this process starts have the same devices.
 
     Args:
         devices: The number of devices.
@@ -42,12 +47,14 @@ def enable(
             variable ``TCUDA_EMULATED_SCHEDULE`` decides, and the schedule is ``"eager"`` without the variable.
         seed: The order of work that nothing orders, for the late schedule: with 0, later work goes first; every other
             seed stands for a random order. If None, the environment variable decides, and the seed is 0 without it.
+        checks: The checks of kernels, as in the environment variable ``TCUDA_EMULATED_CHECKS``: a list such as
+            ``"memory,races"``. If None, the environment variable decides.
 
     Raises:
         RuntimeError: The process already uses CUDA devices or emulated devices.
         TypeError: An argument has a wrong type.
         ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, ``schedule`` is
-            unknown, or ``seed`` is out of range.
+            unknown, ``seed`` is out of range, or a check is unknown.
 
     Example:
         >>> import tcuda.emulation
@@ -57,29 +64,32 @@ def enable(
         >>> tcuda.mem_get_info()[1]  # bytes
         1073741824
     """
+    chosen = {} if checks is None else _checks(checks)
     _runtime.emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
     _runtime.pass_on()
+    os.environ.update(chosen)
 
 
-def enable_without_gpu(devices: int = 1, memory: int | str = "2GiB") -> bool:
+def enable_without_gpu(devices: int = 1, memory: int | str = "2GiB", *, checks: str | None = None) -> bool:
     """Use emulated devices if there is no GPU that CuPy can use; otherwise do nothing.
 
     The environment goes first: with ``TCUDA_RUNTIME=cuda``, devices are never emulated, and with
-    ``TCUDA_RUNTIME=emulated`` always. ``TCUDA_EMULATED_DEVICES``, ``TCUDA_EMULATED_MEMORY`` and
-    ``TCUDA_EMULATED_SCHEDULE`` go before the arguments. If the process uses devices already, the call does nothing. So
-    several modules of a program may call the function.
+    ``TCUDA_RUNTIME=emulated`` always. ``TCUDA_EMULATED_DEVICES``, ``TCUDA_EMULATED_MEMORY``,
+    ``TCUDA_EMULATED_SCHEDULE`` and ``TCUDA_EMULATED_CHECKS`` go before the arguments. If the process uses devices
+    already, the call does nothing. So several modules of a program may call the function.
 
     Args:
         devices: The number of emulated devices.
         memory: The memory of each emulated device: bytes, or a text such as ``"512MiB"``.
+        checks: The checks of kernels on emulated devices, such as ``"memory,races"``, as for :func:`enable`.
 
     Returns:
         Whether the devices are emulated.
 
     Raises:
         TypeError: An argument has a wrong type.
-        ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, or a variable has a
-            value that is not allowed.
+        ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, a check is unknown,
+            or a variable has a value that is not allowed.
 
     Example:
         >>> import tcuda.emulation
@@ -89,9 +99,12 @@ def enable_without_gpu(devices: int = 1, memory: int | str = "2GiB") -> bool:
     """
     size = parse_memory(memory)
     check(devices, size)
+    chosen = {} if checks is None else _checks(checks)
     if not _runtime.is_emulated("auto"):
         return False
-    _runtime.emulate_by_environment({"TCUDA_EMULATED_DEVICES": str(devices), "TCUDA_EMULATED_MEMORY": str(size)})
+    defaults = {"TCUDA_EMULATED_DEVICES": str(devices), "TCUDA_EMULATED_MEMORY": str(size)}
+    if _runtime.emulate_by_environment(defaults):
+        os.environ.update({name: text for name, text in chosen.items() if not os.environ.get(name)})
     _runtime.pass_on()
     return True
 
@@ -134,6 +147,20 @@ def install_as_cupy() -> bool:
     _runtime.settle_emulated()
     _children.pass_on_as_cupy()
     return True
+
+
+def _checks(checks: str) -> dict[str, str]:
+    """Return the environment variable that chooses checks of kernels.
+
+    Raises:
+        TypeError: ``checks`` is not a text.
+        ValueError: A check is unknown.
+    """
+    from tcuda._base.arguments import text
+    from tcuda.emulation.rtc import checks as known  # here, because few programs choose checks
+
+    known.parsed(text(checks, "checks"), "checks")
+    return {known.VARIABLE: checks}
 
 
 def clock() -> Clock:

@@ -23,8 +23,9 @@ that of the program.
   -c CODE    run code instead
   -          run the code on the standard input instead
 
-The environment describes the devices: TCUDA_EMULATED_DEVICES=2 TCUDA_EMULATED_MEMORY=512MiB. With TCUDA_RUNTIME=auto,
-a machine with a GPU runs the program on the GPU, with the installed CuPy."""
+The environment describes the devices: TCUDA_EMULATED_DEVICES=2 TCUDA_EMULATED_MEMORY=512MiB, and the checks of kernels:
+TCUDA_EMULATED_CHECKS=memory,races. With TCUDA_RUNTIME=auto, a machine with a GPU runs the program on the GPU, with the
+installed CuPy."""
 _BAD_USAGE = 2
 
 
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     from tcuda._runtime import is_emulated
     from tcuda._runtime.emulated import settings
     from tcuda.emulation import install_as_cupy
+    from tcuda.emulation.rtc import checks
 
     words = list(arguments)
     if words[:1] == ["--"]:
@@ -56,6 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         # The devices are made at their first use, because the program may still change CUDA_VISIBLE_DEVICES.
         settings.check(*settings.from_environment(os.environ))
         settings.parse_schedule(None, None, os.environ)
+        checks.chosen()
     except OSError as error:
         _refuse(f"{error.strerror}: {error.filename!r}")
     except ValueError as error:

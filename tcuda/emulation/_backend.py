@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._base.errors import OutOfMemoryError
 from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
-from tcuda.emulation import rtc
+from tcuda.emulation import allocation_lines, rtc
 from tcuda.emulation._launcher import Launcher
 from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 
@@ -60,15 +60,18 @@ class Backend:
         """Do nothing: the arrays ask ``tcuda._process.waits`` themselves."""
 
     def use_ledger(self, ledger: _core.Ledger) -> None:
-        """Announce the streams to ``ledger``, and let the ledger lay out blocks as the checks of kernels need.
+        """Announce the streams to ``ledger``, and do what the checks of kernels need from the beginning on.
 
         The arrays find the ledger themselves.
 
         Raises:
             ValueError: The variable for the checks of kernels has no value that it can have.
         """
-        if rtc.chosen().padding:
+        checks = rtc.chosen()
+        if checks.padding:
             ledger.set_padding(_PADDING)
+        if checks.races:
+            allocation_lines.begin()
         self._runtime.announceStreams(ledger)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:

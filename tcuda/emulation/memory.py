@@ -14,6 +14,7 @@ from tcuda._process import poison
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
+from tcuda.emulation import allocation_lines
 from tcuda.emulation._device import Device
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def allocate(nbytes: int) -> Block:
     device = _runtime.thread.device
     stream = backend.current_stream(device).ptr
     block = _core.allocate_memory(Block, ledger(), device, nbytes, stream)
+    if allocation_lines.wanted and nbytes:
+        allocation_lines.note(block.ptr, nbytes, device, stream)
     if nbytes and _runtime.defers(backend.current_stream):
         # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
         value = poison.chosen()

@@ -30,6 +30,7 @@ _has_chosen = pytest.StashKey[bool]()
 
 _CUPY = "tcuda_cupy"
 _CUPYS = ("emulated", "installed")
+_CHECKS = "tcuda_checks"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what 'import cupy' imports: the arrays of emulated devices, or the installed CuPy "
         f"(default: the value {_CUPY} in the configuration of pytest, or else installed)",
     )
+    group.addoption(
+        "--tcuda-checks",
+        metavar="CHECKS",
+        help="the checks of kernels on emulated devices, such as memory,races (default: the environment variable "
+        f"TCUDA_EMULATED_CHECKS, or else the value {_CHECKS} in the configuration of pytest)",
+    )
+    parser.addini(_CHECKS, "the checks of kernels on emulated devices, such as memory,races")
     parser.addini(_CUPY, f"what 'import cupy' imports: {' or '.join(_CUPYS)}")
 
 
@@ -121,14 +129,37 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
     if config.stash.get(_has_chosen, False):
         return
     config.stash[_has_chosen] = True
+    checks = _checks(config, options)
     emulates = _emulates_cupy(config, options)
     found_gpus = _choose(options, "emulated" if emulates else None)
+    os.environ.update(checks)
     if found_gpus or not emulates:
         return
     try:
         tcuda.emulation.install_as_cupy()
     except RuntimeError as error:
         raise pytest.UsageError(f"{_CUPY} is 'emulated', but: {error}") from None
+
+
+def _checks(config: pytest.Config, options: Any) -> dict[str, str]:
+    """Return the environment variable that chooses checks of kernels; nothing if it stays as it is.
+
+    Raises:
+        pytest.UsageError: A check is unknown, or the option contradicts another one.
+    """
+    option, configured = options.tcuda_checks, config.getini(_CHECKS)
+    if option is not None and options.tcuda_runtime == "cuda":
+        raise pytest.UsageError("--tcuda-checks needs emulated devices, and not --tcuda-runtime cuda.")
+    chosen, name = (configured, _CHECKS) if option is None else (option, "--tcuda-checks")
+    if option is None and not configured:
+        return {}
+    from tcuda.emulation.rtc import checks  # here, because few programs choose checks
+
+    try:
+        checks.parsed(chosen, name)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    return {} if option is None and os.environ.get(checks.VARIABLE) else {checks.VARIABLE: chosen}
 
 
 def _emulates_cupy(config: pytest.Config, options: Any) -> bool:

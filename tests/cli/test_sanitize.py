@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.browser import needs_browser, show_page
+from support.browser import embedded, needs_browser, show_page
 from support.environments import NO_GPU, environment
 from support.folders import TESTS
 from support.race_reports import race, report
@@ -619,3 +619,95 @@ def test_a_page_without_races_is_written(sanitize: Sanitize, tmp_path: Path) -> 
     assert done.returncode == 0
     assert "wrote races.html" in done.stderr
     assert (tmp_path / "races.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+# Races in kernels
+
+IN_KERNEL = """\
+import os
+import sys
+
+import tcuda
+from tcuda import xp
+
+sys.path.append({folder!r})
+import pytest
+from support.made_kernel_races import MadeAccess, MadeRace, make_up
+
+code = '''extern "C" __global__ void total(const float* x, float* out) {{
+    out[0] += x[threadIdx.x];
+}}'''
+x, out = xp.ones(8, "f"), xp.zeros(1, "f")
+made = MadeRace(out.data.ptr, MadeAccess("write", 2), MadeAccess("read", 2, (3, 0, 0)), "atomic", count=7)
+make_up(pytest.MonkeyPatch(), lambda: [made])
+xp.RawKernel(code, "total")((1,), (8,), (x, out))
+print(os.environ["TCUDA_EMULATED_CHECKS"])
+"""
+
+
+def test_races_in_kernels_are_found_on_demand(sanitize: Sanitize, tmp_path: Path) -> None:
+    program = IN_KERNEL.format(folder=str(TESTS))
+    done = sanitize(program, options=("--kernels", "--json=report.json", "--html=page.html", "program.py"))
+    assert (done.returncode, done.stdout) == (1, "memory,races\n")
+    assert done.stderr.splitlines()[:10] == [
+        "",
+        "1. race in the kernel total, 7 times",
+        "   kernel.cu:2  thread (0, 0, 0) of block (0, 0, 0) writes: out[0] += x[threadIdx.x];",
+        "   kernel.cu:2  thread (3, 0, 0) of block (0, 0, 0) reads: out[0] += x[threadIdx.x];",
+        "   both touch element 0 of `out` (float32, shape (1,)), allocated at program.py:14",
+        "   launched at program.py:17",
+        "   missing: An atomic function, such as `atomicAdd(&out[0], ...)`, in line 2 lets no update get lost.",
+        "",
+        "1 race, seen 7 times, in 3 operations.",
+        "wrote report.json",
+    ]
+    (found,) = json.loads((tmp_path / "report.json").read_text())["races"]
+    assert (found["kernel"], found["count"], found["processes"]) == ("total", 7, [])
+    data = embedded((tmp_path / "page.html").read_text())
+    assert data["races"][0]["kernel"] == "total"
+    assert data["races"][0]["memory"] == "element 0 of `out` (float32, shape (1,))"
+    assert data["races"][0]["current"]["excerpt"][1] == [2, "    out[0] += x[threadIdx.x];"]
+
+
+IN_CHILD = """\
+import subprocess
+import sys
+
+from tcuda import xp
+
+if not sys.argv[1:]:
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+code = 'extern "C" __global__ void last(int* out) { out[0] = threadIdx.x; }'
+xp.RawKernel(code, "last")((1,), (8,), (xp.zeros(1, "i"),))
+"""
+
+
+def test_races_in_kernels_of_child_processes_are_found_too(sanitize: Sanitize) -> None:
+    done = sanitize(IN_CHILD, options=("--kernels", "--json", "program.py"))
+    assert done.returncode == 1
+    found = json.loads(done.stdout)["races"]
+    assert [(race["kernel"], race["memory"]["index"]) for race in found] == [("last", [0])] * 2
+    assert [len(race["processes"]) for race in found] == [0, 1]
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    assert lines.count("launched at program.py:9") == 2
+    assert sum(re.fullmatch(r"in child process \d+", line) is not None for line in lines) == 1
+    assert sanitize(IN_CHILD).returncode == 0  # without the option, no kernel is looked into
+
+
+@pytest.mark.parametrize(
+    ("variable", "checks"),
+    [("1", "memory,races"), ("types", "types,races"), ("memory,races:benign=off", "memory,races:benign=off")],
+)
+def test_the_option_keeps_the_checks_of_the_environment(variable: str, checks: str, sanitize: Sanitize) -> None:
+    code = "import os; print(os.environ['TCUDA_EMULATED_CHECKS']); from tcuda import xp; xp.ones(3)"
+    done = sanitize("", options=("--kernels", "-c", code), variables={"TCUDA_EMULATED_CHECKS": variable})
+    assert (done.returncode, done.stdout) == (0, f"{checks}\n")
+
+
+def test_races_in_kernels_need_emulated_devices_and_known_checks(sanitize: Sanitize) -> None:
+    done = sanitize("", options=("--kernels", "program.py"), variables={"TCUDA_EMULATED_CHECKS": "race"})
+    assert done.returncode == 2
+    assert "TCUDA_EMULATED_CHECKS is 'race'; write 1 for the usual checks" in done.stderr
+    done = sanitize("", options=("--kernels", "program.py"), variables={"TCUDA_RUNTIME": "cuda"})
+    assert done.returncode == 2
+    assert "--kernels needs emulated devices: add --emulated." in done.stderr

@@ -41,6 +41,10 @@ OWN_PROCESS = {
     "tcuda.memory._set_allocator_settings",
     "tcuda.memory.attach_out_of_memory_observer",
     "tcuda.memory.torch_allocator",
+    "tcuda.sanitizer.KernelMemory",
+    "tcuda.sanitizer.KernelRace",
+    "tcuda.sanitizer.KernelRaceAccess",
+    "tcuda.sanitizer.KernelRaceError",
 }
 """The entries whose examples need a new process, because they change the process for good."""
 

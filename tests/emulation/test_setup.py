@@ -182,6 +182,57 @@ def test_the_line_may_come_after_a_look_for_gpus_and_refuses_bad_values(run):
     assert printed == ["False", "ValueError", "TypeError", "ValueError", "True", "2"]
 
 
+CHECKS = """
+    import os, subprocess, sys
+    import tcuda.emulation
+    {call}
+    print(os.environ.get("TCUDA_EMULATED_CHECKS"))
+    code = "from tcuda.emulation.rtc import chosen; print(chosen().races)"
+    print(subprocess.check_output([sys.executable, "-c", code], text=True).strip())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "printed"),
+    [
+        ("tcuda.emulation.enable(checks='memory,races')", ["memory,races", "True"]),
+        ("tcuda.emulation.enable()", ["None", "False"]),
+        ("tcuda.emulation.enable_without_gpu(checks='races:benign=off')", ["races:benign=off", "True"]),
+    ],
+)
+def test_an_argument_chooses_the_checks_of_kernels_for_children_too(run, call, printed):
+    assert run(CHECKS.format(call=call), **NO_GPU) == printed
+
+
+def test_the_environment_goes_before_the_checks_of_a_line_for_machines_without_a_gpu(run):
+    call = "tcuda.emulation.enable_without_gpu(checks='memory,races')"
+    assert run(CHECKS.format(call=call), TCUDA_EMULATED_CHECKS="memory", **NO_GPU) == ["memory", "False"]
+    twice = f"tcuda.emulation.enable_without_gpu(); {call}"  # the first call chooses
+    assert run(CHECKS.format(call=twice), **NO_GPU) == ["None", "False"]
+    enable = "tcuda.emulation.enable(checks='memory,races')"
+    assert run(CHECKS.format(call=enable), TCUDA_EMULATED_CHECKS="memory", **NO_GPU) == ["memory,races", "True"]
+
+
+def test_wrong_checks_are_refused_and_change_nothing(run):
+    printed = run(
+        """
+        import os
+        import tcuda.emulation
+        for call in (tcuda.emulation.enable, tcuda.emulation.enable_without_gpu):
+            for bad in ("race", "", 1, ["memory"]):
+                try:
+                    call(checks=bad)
+                except (TypeError, ValueError) as error:
+                    print(type(error).__name__, "checks" in str(error))
+        print([name for name in os.environ if name.startswith("TCUDA_")])
+        tcuda.emulation.enable(devices=2)
+        print(tcuda.device_count())
+        """,
+        **NO_GPU,
+    )
+    assert printed == [*["ValueError", "True"] * 2, *["TypeError", "True"] * 2] * 2 + ["[]", "2"]
+
+
 def test_the_clock_belongs_to_emulated_devices_only(run):
     assert run("""
         import tcuda._runtime

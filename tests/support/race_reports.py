@@ -95,6 +95,30 @@ def race(**more: Any) -> dict[str, Any]:
     }
 
 
+def race_in_kernel(**more: Any) -> dict[str, Any]:
+    """Return a race inside a kernel: two threads write an element."""
+    in_kernel = {
+        "block": [0, 0, 0],
+        "line": {"file": "kernel.cu", "line": 2},
+        "source": "out[0] += x[i];",
+        "excerpt": [[1, "void total() {"], [2, "    out[0] += x[i];"], [3, "}"]],
+    }
+    words = "thread ({}, 0, 0) of block (0, 0, 0) writes"
+    return race(
+        kind="race in a kernel",
+        kernel="total",
+        benign=False,
+        memory={"space": "global", "name": "out", "index": [0], "dtype": "float32", "shape": [1], "text": "`out`"},
+        missing="atomicAdd(&out[0], ...)",
+        advice="An atomic function, such as `atomicAdd(&out[0], ...)`, in line 2 lets no update get lost.",
+        before=None,
+        current=access("total", "write", MAIN, 14, thread=[1, 0, 0], words=words.format(1)) | in_kernel,
+        previous=access("total", "write", MAIN, 14, thread=[0, 0, 0], words=words.format(0)) | in_kernel,
+        neighbours=[],
+        **more,
+    )
+
+
 def report(*races: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a report of ``races``."""
     exact, possible = [[one for one in races if bool(one["doubt"]) is doubtful] for doubtful in (False, True)]

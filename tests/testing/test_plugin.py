@@ -21,7 +21,13 @@ pytest_plugins = ["pytester"]
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
     """Run pytest on a file of tests, in a process that has no environment variables of tcuda."""
-    for name in ("TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_SCHEDULE"):
+    for name in (
+        "TCUDA_RUNTIME",
+        "TCUDA_EMULATED_DEVICES",
+        "TCUDA_EMULATED_MEMORY",
+        "TCUDA_EMULATED_SCHEDULE",
+        "TCUDA_EMULATED_CHECKS",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins take long to import
 
@@ -37,7 +43,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 def configuration(**options: str | None) -> SimpleNamespace:
     """Return what the plugin reads of the configuration of pytest."""
-    given = {name: options.get(name) for name in ("tcuda_runtime", "tcuda_devices", "tcuda_memory", "tcuda_cupy")}
+    names = ("tcuda_runtime", "tcuda_devices", "tcuda_memory", "tcuda_cupy", "tcuda_checks")
+    given = {name: options.get(name) for name in names}
     return SimpleNamespace(known_args_namespace=SimpleNamespace(**given), getini=lambda _: "", stash=pytest.Stash())
 
 
@@ -184,6 +191,78 @@ def test_an_environment_that_asks_for_gpus_contradicts_the_configuration(
     result = run("def test_a(): pass\n")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*tcuda_cupy is 'emulated', but: *TCUDA_RUNTIME is 'cuda'*"])
+
+
+PRINTS_CHECKS = (
+    "import os, subprocess, sys\n"
+    "def test_it():\n"
+    "    code = 'from tcuda.emulation.rtc import chosen; print(chosen().races)'\n"
+    "    there = subprocess.check_output([sys.executable, '-c', code], text=True)\n"
+    "    print('checks:', os.environ.get('TCUDA_EMULATED_CHECKS'), there)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "configured", "variable", "printed"),
+    [
+        (["--tcuda-checks=memory,races"], "", None, "memory,races True"),
+        ([], "races:benign=off", None, "races:benign=off True"),
+        (["--tcuda-checks=memory"], "memory,races", "races", "memory False"),
+        ([], "memory,races", "memory", "memory False"),
+        ([], "", None, "None False"),
+    ],
+)
+def test_the_checks_of_kernels_are_chosen_for_tests_and_their_children(
+    options: list[str],
+    configured: str,
+    variable: str | None,
+    printed: str,
+    run: Callable[..., pytest.RunResult],
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytester.makeini(f"[pytest]\ntcuda_checks = {configured}\n")
+    if variable is not None:
+        monkeypatch.setenv("TCUDA_EMULATED_CHECKS", variable)
+    result = run(PRINTS_CHECKS, "-s", *EMULATED, *options)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"*checks: {printed}"])
+
+
+def test_a_race_in_a_kernel_fails_its_test(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        "from tcuda import xp\n"
+        "code = 'extern \"C\" __global__ void last(int* out) { out[0] = threadIdx.x; }'\n"
+        "def test_wrong():\n"
+        "    xp.RawKernel(code, 'last')((1,), (8,), (xp.zeros(1, 'i'),))\n"
+        "def test_right():\n"
+        "    xp.RawKernel(code, 'last')((1,), (1,), (xp.zeros(1, 'i'),))\n",
+        *EMULATED,
+        "--tcuda-checks=memory,races",
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*Race in the kernel `last`: two threads use the same memory*"])
+
+
+@pytest.mark.parametrize(
+    ("options", "configured", "message"),
+    [
+        (["--tcuda-checks=race"], "", "--tcuda-checks is 'race'; write 1 for the usual checks"),
+        ([], "race", "tcuda_checks is 'race'; write 1 for the usual checks"),
+        (["--tcuda-checks=races", "--tcuda-runtime=cuda"], "", "--tcuda-checks needs emulated devices, and not"),
+    ],
+)
+def test_wrong_checks_are_errors_of_usage(
+    options: list[str],
+    configured: str,
+    message: str,
+    run: Callable[..., pytest.RunResult],
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeini(f"[pytest]\ntcuda_checks = {configured}\n")
+    result = run("def test_a(): pass\n", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{message}*"])
 
 
 # The marks

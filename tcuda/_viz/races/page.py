@@ -78,6 +78,8 @@ class _Packer:
             "previous": self._access(race["previous"], allocation),
             "current": self._access(race["current"], allocation),
             "events": [self._event(event) for event in race.get("neighbours", ())],
+            "kernel": race.get("kernel"),
+            "memory": race["memory"]["text"] if "memory" in race else None,
         }
 
     def _access(self, access: Mapping[str, Any], allocation: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -96,6 +98,9 @@ class _Packer:
             "extent": _extent_of(access, allocation),
             "stack": self._stack(access["stack"]),
             "launchStack": self._stack(access["launch_stack"]),
+            "words": access.get("words"),
+            "line": access.get("line"),
+            "excerpt": access.get("excerpt"),
         }
 
     def _allocation(self, allocation: Mapping[str, Any]) -> dict[str, Any]:

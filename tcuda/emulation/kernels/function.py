@@ -16,6 +16,7 @@ from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
+from tcuda.emulation.kernels.source_facts import SourceFacts
 from tcuda.emulation.rtc.parameter_names import parameter_names
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
     from tcuda.emulation.kernels.element_types import ElementTypes
+    from tcuda.emulation.kernels.launch_races import LaunchRaces
     from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
@@ -47,7 +49,7 @@ _BARRIER = (
 )
 
 
-class _Module(Protocol):
+class _Module(SourceFacts, Protocol):
     """The module of a kernel."""
 
     @property
@@ -96,6 +98,7 @@ class Function:
         self._neighbours = checks.neighbours
         self._elements = elements
         self._types = checks.types
+        self._checks = checks
         self._parameter_names: list[str] | None = None
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
@@ -185,14 +188,20 @@ class Function:
         captured = (
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
+        handle = backend.current_stream(device).ptr if stream is None else stream.ptr
         ranges = [] if captured else memory_access.ranges_of(arrays, device)
         if _runtime.is_late and not captured:
             ranges += memory_access.ranges_of_pointers(self.parameters, packed, device)
         work = _Work(self, grid, block, packed, shared, ranges, device)
         if captured or _runtime.races.detector is not None:
             work.known = kernel_accesses.of_arrays(arrays, self.parameters, self.parameter_names, packed)
+        if self._checks.races:
+            from tcuda.emulation.kernels.launch_races import LaunchRaces  # here, because few programs need the module
+
+            benign = self._checks.benign
+            work.races = LaunchRaces(self, arrays, packed, device, handle, captured=bool(captured), benign=benign)
         _runtime.launch(
-            backend.current_stream(device).ptr if stream is None else stream.ptr,
+            handle,
             work,
             sum(array.nbytes for array in arrays),
             _FLOPS_PER_THREAD * grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2],
@@ -271,7 +280,18 @@ class Function:
 class _Work:
     """The work of a launch, which keeps no memory of a device alive."""
 
-    __slots__ = ("_arguments", "_block", "_device", "_grid", "_kernel", "_ranges", "_recorded", "_shared", "known")
+    __slots__ = (
+        "_arguments",
+        "_block",
+        "_device",
+        "_grid",
+        "_kernel",
+        "_ranges",
+        "_recorded",
+        "_shared",
+        "known",
+        "races",
+    )
 
     def __init__(
         self,
@@ -294,6 +314,8 @@ class _Work:
         """The accesses of the last run in each thread, until they are asked for."""
         self.known: list[Access] = []
         """The accesses that are possible, for a run that has noted nothing."""
+        self.races: LaunchRaces | None = None
+        """What reports need about races between the threads of the launch; None if nobody looks for them."""
 
     def accesses(self) -> list[Access]:
         """Return what the last run in this thread has read and written, or else what is possible."""
@@ -303,22 +325,24 @@ class _Work:
         kernel = self._kernel
         strict = kernel._barriers == "error"
         recorded = None if _runtime.races.detector is None else kernel.module.recorded(kernel.name)
-        if recorded is None:
+        if recorded is None and self.races is None:
             launch = _core.EmulatedLaunch(
                 kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
             )
         else:
+            variables = kernel.module.global_variables() if recorded is None else recorded.variables
             launch = _core.EmulatedLaunch(
-                recorded.host,
+                kernel._host if recorded is None else recorded.host,
                 self._grid,
                 self._block,
                 self._arguments,
                 self._shared,
                 self._ranges,
                 strict,
-                recorded=True,
-                finds_changes=not recorded.complete,
-                variables=[(begin, end) for _, begin, end in recorded.variables],
+                recorded=recorded is not None,
+                finds_changes=recorded is not None and not recorded.complete,
+                variables=[(begin, end) for _, begin, end in variables],
+                races=self.races is not None,
             )
         reachable: ReachableMemory | None = None
         try:
@@ -343,11 +367,15 @@ class _Work:
                     launch, kernel.parameters, kernel.parameter_names, self._arguments, recorded.variables
                 )
                 self._recorded[threading.get_ident()] = found
+            found_races = launch.races() if self.races is not None else []
+            left_out = launch.races_left_out if found_races else 0
         finally:
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
         if unreached is not None and kernel._barriers == "warning":
             kernel._barriers = "nothing"  # one warning for each kernel
             self._warn(*unreached)
+        if self.races is not None:
+            self.races.tell(found_races, left_out, kernel.module, self._call)
 
     def _warn(self, waiting: int, returned: int) -> None:
         warnings.warn(

@@ -101,7 +101,7 @@ def explain(device: int, address: int, size: int) -> str:
     """Return a text about the memory at ``address``, which kernels of ``device`` may not use."""
     if address < _PAGE:
         return "This is a null pointer."
-    found = _block_at(address)
+    found = block_at(address)
     if found is None:
         return _behind(address, address) or (
             "No device has memory at this address. The address may be of the host, or beyond the dynamic shared memory "
@@ -118,7 +118,7 @@ def explain(device: int, address: int, size: int) -> str:
     return _after(address, size, begin, end)
 
 
-def _block_at(address: int) -> tuple[int, int, int, bool] | None:
+def block_at(address: int) -> tuple[int, int, int, bool] | None:
     """Return the device, the beginning and the end of the block at ``address``, and whether the block is free."""
     found = _runtime.memoryAt(address)
     if found is None:
@@ -134,7 +134,7 @@ def _behind(place: int, address: int) -> str | None:
     """Return a text about the block before ``place``, if the block ends near ``address``."""
     # Blocks of the driver begin at whole units, so the second search meets each block.
     for candidate in (place - 1, *range((place - 1) // _UNIT * _UNIT, place - _NEAR - _UNIT, -_UNIT)):
-        found = _block_at(candidate)
+        found = block_at(candidate)
         if found is not None:
             _, begin, end, free = found
             if not free and 0 <= address - end < _NEAR:

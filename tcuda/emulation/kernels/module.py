@@ -13,19 +13,22 @@ from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
 from tcuda._runtime.emulated import launch_limits
-from tcuda.emulation import rtc
+from tcuda.emulation import allocation_lines, rtc
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import element_types
 from tcuda.emulation.kernels.element_types import ElementTypes
 from tcuda.emulation.kernels.function import Function
 from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
-from tcuda.emulation.rtc import CompileException, global_variables, launch_bounds, static_memory
+from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, static_memory
+from tcuda.emulation.rtc.shared_memory import shared_variables
+from tcuda.emulation.rtc.source_lines import source_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.rtc.shared_memory import SharedVariable
 
 _runtime = cast("EmulatedRuntime", cuda)
 
@@ -73,6 +76,8 @@ class Module:
         self._static = static_memory.sizes(library)
         self._elements = element_types.of_kernels(self._host)
         self._globals = global_variables.variables(library, source)
+        self._library = library if checks.races else b""
+        self._shared: list[SharedVariable] | None = None
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._recorded_kernels: dict[str, RecordedKernel] = {}
@@ -128,9 +133,35 @@ class Module:
         """Return the name, the beginning and the end of each global variable of ``library``."""
         if not self._globals:
             return []
+        origin = self._origin(library)
+        return [(name, origin + place, origin + place + size) for name, place, size in self._globals]
+
+    def _origin(self, library: _core.EmulatedModule) -> int:
         origin = library.symbol("tcuda_module")
         assert origin is not None
-        return [(name, origin[0] + place, origin[0] + place + size) for name, place, size in self._globals]
+        return origin[0]
+
+    def lines(self, offsets: Sequence[int]) -> list[tuple[str, int] | None]:
+        """Return the file and the line of each place in the library; None for places that no line has made."""
+        return source_lines(self._library, offsets)
+
+    def excerpt(self, file: str, first: int, last: int) -> list[tuple[int, str]]:
+        """Return the numbers and the texts of the lines of ``file``, as far as the source has them."""
+        return excerpts.excerpt(self.source, rtc.FILE, file, first, last)
+
+    def global_variables(self) -> list[tuple[str, int, int]]:
+        """Return the name, the beginning and the end of each global variable."""
+        return self._ranges(self._host)
+
+    def shared_variable_at(self, address: int) -> tuple[SharedVariable, int] | None:
+        """Return the variable in shared memory at ``address``, and its address; None if there is none."""
+        if self._shared is None:
+            self._shared = shared_variables(self._library, self.source)
+        for variable in self._shared:
+            begin = self._origin(self._host) + variable.place
+            if begin <= address < begin + variable.size:
+                return variable, begin
+        return None
 
     def get_global(self, name: str) -> MemoryPointer:
         """Return the address of the global variable ``name``.
@@ -207,16 +238,19 @@ def load(
         ValueError: ``backend`` is neither ``"nvrtc"`` nor ``"nvcc"``.
     """
     checks = rtc.chosen()
+    if checks.races:
+        allocation_lines.begin()
     key = (cuda.getDevice(), code, options, backend, names, jitify, checks)
     module = _loaded.get(key)
     if module is None:
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
-        build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify)
+        build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify, races=checks.races)
         library, messages, recorded = _built(build, watched=checks.memory and _runtime.races.detector is not None)
         if log is not None:
             log.write(messages)
-        module = Module(library, build, code, names, checks, recorded=recorded)
+        # A library with which launches find races has a check of every access, too.
+        module = Module(library, build, code, names, checks, recorded=recorded or checks.races)
         with _lock:
             module = _loaded.setdefault(key, module)
     return module

@@ -4,9 +4,9 @@ The C++ compiler of the machine compiles a kernel. The headers in ``include`` de
 this package do not import NumPy.
 """
 
-from tcuda.emulation.rtc.build import ELEMENTS, VARIABLE, build
+from tcuda.emulation.rtc.build import ELEMENTS, FILE, VARIABLE, build
 from tcuda.emulation.rtc.checks import Checks, chosen
 from tcuda.emulation.rtc.compiler import Compiler, find
 from tcuda.emulation.rtc.errors import CompileException
 
-__all__ = ["ELEMENTS", "VARIABLE", "Checks", "CompileException", "Compiler", "build", "chosen", "find"]
+__all__ = ["ELEMENTS", "FILE", "VARIABLE", "Checks", "CompileException", "Compiler", "build", "chosen", "find"]

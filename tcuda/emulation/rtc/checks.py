@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_VARIABLE = "TCUDA_EMULATED_CHECKS"
+VARIABLE = "TCUDA_EMULATED_CHECKS"
+"""The variable with the choice."""
+
 _MEMORY, _WITHOUT_NEIGHBOURS = "memory", "memory:neighbours=off"
-_NAMES = (_MEMORY, _WITHOUT_NEIGHBOURS, "padding", "barriers", "types")
+_NAMES = (_MEMORY, _WITHOUT_NEIGHBOURS, "padding", "barriers", "types", "races")
+_BENIGN = {"races": True, "races:benign=on": True, "races:benign=off": False}
+"""The words that ask for races in kernels, and whether each asks for writes of the same value too."""
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -46,6 +50,8 @@ _GCC_EACH = (
     "-fno-builtin-memcmp",
     *_GCC[4:],
 )
+_RACES = ("-DTCUDA_RACES=1", "-g1")
+"""The flags that tell a launch where each access is. Of the debug information, only the lines are needed."""
 _GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")
 # The type of a pointer says which addresses are possible, also where the compiler reads an object in parts. Programs
@@ -82,6 +88,8 @@ class Checks:
         barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
             ``"nothing"``.
         types: The consequence if an array has other elements than the kernel reads, likewise.
+        races: Whether each launch looks for races between its threads.
+        benign: Whether several threads that write the same value to the same place are such a race.
     """
 
     memory: bool
@@ -89,6 +97,8 @@ class Checks:
     padding: bool
     barriers: Literal["error", "warning", "nothing"]
     types: Literal["error", "warning", "nothing"]
+    races: bool = False
+    benign: bool = True
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
@@ -100,29 +110,45 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     Raises:
         ValueError: The variable is neither 0 nor 1, nor a list of checks.
     """
-    value = environ.get(_VARIABLE) or "1"
+    return parsed(environ.get(VARIABLE) or "1", VARIABLE)
+
+
+def parsed(value: str, name: str) -> Checks:
+    """Return the checks that a text asks for.
+
+    Args:
+        value: The text, such as ``"memory,races"``.
+        name: The name of the variable or of the argument, for the message.
+
+    Raises:
+        ValueError: The text is neither 0 nor 1, nor a list of checks.
+    """
     if value in ("0", "1"):
         consequence: Literal["warning", "nothing"] = "warning" if value == "1" else "nothing"
         return Checks(
             memory=value == "1", neighbours=value == "1", padding=False, barriers=consequence, types=consequence
         )
-    words = {word.strip() for word in value.split(",")}
+    words = [word.strip() for word in value.split(",")]
     for word in words:
-        if word not in _NAMES:
+        if word not in _NAMES and word not in _BENIGN:
             raise ValueError(
-                f"{_VARIABLE} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
-                f"with commas between them: {', '.join(_NAMES)}."
+                f"{name} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
+                f"with commas between them: {', '.join(_NAMES)}. races:benign=off is races without writes of the same "
+                "value by several threads."
             )
+    races = [word for word in words if word in _BENIGN]
     return Checks(
-        memory=not words.isdisjoint((_MEMORY, _WITHOUT_NEIGHBOURS)),
+        memory=bool(races) or _MEMORY in words or _WITHOUT_NEIGHBOURS in words,
         neighbours=_WITHOUT_NEIGHBOURS not in words,
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",
+        races=bool(races),
+        benign=all(_BENIGN[word] for word in races),
     )
 
 
-def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False) -> tuple[str, ...]:
+def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races: bool = False) -> tuple[str, ...]:
     """Return the flags that add the checks, and the steps of volatile accesses.
 
     Args:
@@ -131,9 +157,22 @@ def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False) -> tu
         clang: Whether the compiler is clang, and not gcc.
         recorded: Whether every access has a check, so that a launch can note what the kernel reads and writes. The
             usual flags leave out the check of an access after a check of the same memory.
+        races: Whether every access tells its place in the source, so that a launch can find races. Such flags check
+            accesses to memory too.
+
+    Raises:
+        RuntimeError: ``races`` is true, and the compiler is clang.
     """
+    if races and clang:
+        raise RuntimeError(
+            "The search for races in kernels needs gcc, and the C++ compiler is clang. Set CXX to gcc's g++, or leave "
+            f"races out of {VARIABLE}."
+        )
+    memory = memory or races
     if clang:
         used = (_CLANG_RECORDED if recorded else _CLANG) if memory else ()
+    elif races:
+        used = (*_GCC_EACH, *_RACES)
     elif _VOLATILE.search(code) or (recorded and memory):
         used = _GCC_EACH if memory else _GCC_STEPS
     else:

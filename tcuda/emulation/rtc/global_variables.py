@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from tcuda.emulation.rtc import symbols
-from tcuda.emulation.rtc.tokens import tokens
+from tcuda.emulation.rtc.shared_declarations import declarations
 
 _OWN = re.compile(
     rb"_ZNK?5tcuda.*|_ZL20tcuda_registration.*|_ZL8warpSize|_ZT.*|tcuda_.*|threadIdx|blockIdx|blockDim|gridDim"
@@ -17,7 +17,6 @@ _OF_THE_COMPILER = re.compile(rb"_ZT.*|_DYNAMIC|__dso_handle|completed\.\d+|_ZGV
 _LOCAL = b"_ZZ"
 """The beginning of the names of the static variables of functions, such as arrays in shared memory."""
 
-_SHARED = "__shared__"
 _ORIGIN = b"tcuda_module"
 
 
@@ -42,7 +41,7 @@ def variables(library: bytes, source: str) -> list[Variable]:
         library: The compiled library.
         source: The source.
     """
-    shared = _shared(source)
+    shared = {declared.name for declared in declarations(source)}
     found = []
     origin = 0
     for name, place, size, writable in symbols.variables(library):
@@ -69,19 +68,3 @@ def readable(name: str) -> str:
         parts.append(rest[match.end() : end])
         rest = rest[end:]
     return "::".join("(anonymous)" if part == "_GLOBAL__N_1" else part for part in parts) or name
-
-
-def _shared(source: str) -> frozenset[str]:
-    """Return the names in the declarations with ``__shared__``."""
-    if _SHARED not in source:
-        return frozenset()
-    names: set[str] = set()
-    inside = False
-    for token in tokens(source):
-        if token.text == _SHARED:
-            inside = True
-        elif token.text == ";":
-            inside = False
-        elif inside and token.kind == "name":
-            names.add(token.text)
-    return frozenset(names)

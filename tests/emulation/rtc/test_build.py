@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tcuda.emulation import rtc
-from tcuda.emulation.rtc import CompileException, build, headers
+from tcuda.emulation.rtc import CompileException, build, checks, headers
 from tcuda.emulation.rtc.errors import ordered
 
 if TYPE_CHECKING:
@@ -203,8 +203,46 @@ def test_messages_about_the_source_come_before_messages_about_headers() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", ["yes", "2", "memory,threads", "memory,", "1,memory", "memory:neighbours"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "yes",
+        "2",
+        "memory,threads",
+        "memory,",
+        "1,memory",
+        "memory:neighbours",
+        "memory,races:",
+        "races:benign=no",
+        "barriers:benign=on",
+    ],
+)
 def test_a_wrong_value_of_the_variable_for_checks_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", value)
     with pytest.raises(ValueError, match=f"TCUDA_EMULATED_CHECKS is '{value}'; write 1"):
         build(KERNEL)
+
+
+@pytest.mark.parametrize(
+    ("value", "races", "benign"),
+    [
+        ("1", False, True),
+        ("0", False, True),
+        ("memory", False, True),
+        ("races", True, True),
+        ("memory, races", True, True),
+        ("races:benign=on,types", True, True),
+        ("memory,races:benign=off", True, False),
+        ("races,races:benign=off", True, False),
+    ],
+)
+def test_the_variable_for_checks_chooses_races(value: str, races: bool, benign: bool) -> None:
+    chosen = checks.chosen({"TCUDA_EMULATED_CHECKS": value})
+    assert (chosen.races, chosen.benign) == (races, benign)
+    assert chosen.memory == (value in ("1", "memory") or races)
+    assert chosen.types == {"1": "warning", "races:benign=on,types": "error"}.get(value, "nothing")
+
+
+def test_a_wrong_check_says_what_is_allowed() -> None:
+    with pytest.raises(ValueError, match="memory, padding, barriers, types, races. races:benign=off is races without"):
+        checks.parsed("race", "checks")

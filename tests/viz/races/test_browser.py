@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.browser import Document, needs_browser, show_page
-from support.race_reports import FILE, MAIN, OTHER, SIDE, access, nasty, race, report, several, step
+from support.race_reports import FILE, MAIN, OTHER, SIDE, access, nasty, race, race_in_kernel, report, several, step
 from support.snapshots import NASTY
 from tcuda._viz.races import render
 
@@ -75,6 +75,16 @@ def test_a_browser_shows_what_is_missing(show: Callable[..., Document]) -> None:
     assert words_of(document, "p", "place") == [f"{FILE}:12", f"{FILE}:14"]
     assert "add: elements 0 to 63 of 256" in document.words
     assert "1.00 KiB (1,024 B) at 0x7f0000000000" in document.words
+
+
+def test_a_browser_shows_a_race_in_a_kernel(show: Callable[..., Document]) -> None:
+    document = show(report(race_in_kernel(count=3)))
+    threads = [f"Thread ({thread}, 0, 0) of block (0, 0, 0) writes" for thread in (0, 1)]
+    assert words_of(document, "p", "what") == [*threads, "out"]
+    assert words_of(document, "p", "place") == ["kernel.cu:2", "kernel.cu:2", f"{FILE}:14"]
+    assert len(re.findall(r'<span class="here" aria-current="true"><i>2</i>', document.body)) == 2
+    assert "Race in the kernel total" in document.words
+    assert "Timeline" not in document.words
 
 
 def test_a_browser_says_why_a_race_is_only_possible(show: Callable[..., Document]) -> None:

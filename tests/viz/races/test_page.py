@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.browser import embedded
-from support.race_reports import FILE, MAIN, SIDE, access, allocation, nasty, race, report, step
+from support.race_reports import FILE, MAIN, SIDE, access, allocation, nasty, race, race_in_kernel, report, step
 from support.snapshots import NASTY, frame
 from tcuda._viz.races import render, site
 from tcuda._viz.races.page import RACES, SYNCS
@@ -124,3 +124,13 @@ def test_the_site_of_a_stack_is_the_innermost_frame_of_the_users_code() -> None:
     ]
     assert site(stack) == frame("step", FILE, 5)
     assert site([]) is None
+
+
+def test_a_race_in_a_kernel_has_the_lines_of_its_kernel() -> None:
+    in_kernel, between_streams = embedded(render(report(race_in_kernel(), race())))["races"]
+    assert (in_kernel["kernel"], in_kernel["memory"]) == ("total", "`out`")
+    assert in_kernel["current"]["line"] == {"file": "kernel.cu", "line": 2}
+    assert in_kernel["current"]["words"] == "thread (1, 0, 0) of block (0, 0, 0) writes"
+    assert in_kernel["current"]["excerpt"][1] == [2, "    out[0] += x[i];"]
+    assert [between_streams[name] for name in ("kernel", "memory")] == [None, None]
+    assert [between_streams["current"][name] for name in ("line", "words", "excerpt")] == [None] * 3

@@ -21,6 +21,7 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 const raceTitle = (race) => {
   const kind = race.useAfterFree ? "use after free" : race.kind;
+  if (race.kernel) return capital(kind.replace("a kernel", `the kernel ${race.kernel}`));
   return capital(race.doubt ? `possible ${kind}` : kind);
 };
 
@@ -36,5 +37,8 @@ const VERBS = { read: "reads", write: "writes", "read and write": "reads and wri
 
 const argumentText = (access) => access.argument || "the memory";
 
-/** Return the line of an access: in a graph, the line that was captured, if it is known. */
-const accessSite = (access) => siteOf(access.stack) ?? siteOf(access.launchStack);
+/** Return the line of the program of an access: in a graph, the line that was captured, if it is known. */
+const launchSite = (access) => siteOf(access.stack) ?? siteOf(access.launchStack);
+
+/** Return the line of an access: in a race inside a kernel, the line of the kernel, if it is known. */
+const accessSite = (access) => access.line ?? launchSite(access);

@@ -10,7 +10,8 @@ const raceList = (() => {
   const texts = data.races.map((race) => (
     [race.previous, race.current].flatMap((access) => [
       access.operation, access.argument, streamOf(access), ...stackFrames(access.stack).flatMap(({ name, file }) => [name, file]),
-    ]).concat(race.kind, raceTitle(race)).join("\n").toLowerCase()
+      access.words ?? "", ...(access.excerpt ?? []).map(([, text]) => text),
+    ]).concat(race.kind, race.memory ?? "", raceTitle(race)).join("\n").toLowerCase()
   ));
 
   function found() {
@@ -20,7 +21,7 @@ const raceList = (() => {
 
   function row(place) {
     const race = data.races[place];
-    const line = (access) => element("span", {}, `${access.operation} `, element("em", {}, placeText(accessSite(access))));
+    const line = (access) => element("span", {}, `${access.words ?? access.operation} `, element("em", {}, placeText(accessSite(access))));
     const button = element("button", { className: race.useAfterFree ? "freed" : "" },
       element("b", {}, raceTitle(race)),
       ...(race.count > 1 ? [element("i", { className: "times" }, `${countText(race.count)} times`)] : []),

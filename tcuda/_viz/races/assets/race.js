@@ -9,8 +9,8 @@ const raceView = (() => {
   /** Return a text whose parts between backquotes are code. */
   const withCode = (text) => text.split("`").map((part, place) => (place % 2 ? code(part) : part));
 
-  function sourceLines(frame) {
-    const lines = frame && data.sources[frame.file];
+  function sourceLines(frame, excerpt) {
+    const lines = excerpt ? Object.fromEntries(excerpt) : frame && data.sources[frame.file];
     if (!lines) return [];
     const numbers = Object.keys(lines).map(Number).filter((number) => Math.abs(number - frame.line) <= 2);
     if (!numbers.includes(frame.line)) return [];
@@ -35,6 +35,7 @@ const raceView = (() => {
 
   function accessCard(title, access) {
     const site = accessSite(access);
+    if (access.words) return kernelCard(title, access);
     const launch = siteOf(access.launchStack);
     return element("section", { className: "access" },
       element("h3", {}, title),
@@ -45,6 +46,26 @@ const raceView = (() => {
       ...sourceLines(site),
       ...stackFold(data.stacks[access.launchStack].length ? "Stack of the capture" : "Stack", access.stack),
       ...stackFold("Stack of the launch", access.launchStack));
+  }
+
+  /** Return the card of an access of one thread of a kernel. */
+  function kernelCard(title, access) {
+    return element("section", { className: "access" },
+      element("h3", {}, title),
+      element("p", { className: "what" }, capital(access.words)),
+      element("p", { className: "place" }, access.line ? `${access.line.file}:${access.line.line}` : "The line is not known."),
+      ...sourceLines(access.line, access.excerpt));
+  }
+
+  /** Return the lines of the program that launched the kernel. */
+  function launchSection({ current }) {
+    const site = launchSite(current);
+    return element("section", { id: "launch" },
+      element("h3", {}, "Launch"),
+      element("p", { className: "place" }, site ? `${site.file}:${site.line}` : "No stack was recorded."),
+      ...sourceLines(site),
+      ...stackFold(data.stacks[current.launchStack].length ? "Stack of the capture" : "Stack", current.stack),
+      ...stackFold("Stack of the launch", current.launchStack));
   }
 
   function deviceCount() {
@@ -68,7 +89,8 @@ const raceView = (() => {
     return element("section", {},
       element("h3", {}, "Memory that both touch"),
       ...(picture ? [picture] : []),
-      element("ul", { className: "range" }, ...rangeWords(race).map((words) => element("li", {}, words))),
+      ...(race.memory ? [element("p", { className: "what" }, ...withCode(race.memory))]
+        : [element("ul", { className: "range" }, ...rangeWords(race).map((words) => element("li", {}, words)))]),
       ...(allocation ? [element("p", { className: "hint" }, `${exactBytesText(allocation.size)} at ${allocation.address}`)] : []),
       ...(allocation ? stackFold(freed ? "Handed out again by" : "Allocated by", allocation.stack) : []),
       ...(freed ? stackFold("Allocated at first by", freed.stack) : []),
@@ -106,11 +128,11 @@ const raceView = (() => {
       ...(race.doubt ? [element("p", { className: "doubt" }, ...withCode(race.doubt))] : []),
       fixBox(race),
       element("div", { className: "accesses" }, accessCard("First", race.previous), accessCard("Second", race.current)),
-      timelineSection(race),
+      race.kernel ? launchSection(race) : timelineSection(race),
       memorySection(race),
     );
-    const timeline = byId("timeline").querySelector(".scroller");
-    timeline.scrollTop = timeline.scrollHeight;
+    const timeline = byId("timeline")?.querySelector(".scroller");
+    if (timeline) timeline.scrollTop = timeline.scrollHeight;
     article.scrollTop = 0;
   }
 

@@ -1,0 +1,265 @@
+"""The races between the threads of a launch: their memory and their lines, as reports show them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from tcuda._sanitizer._checks import tell_races_of_kernel
+from tcuda._sanitizer._elements import Region, elements, indices
+from tcuda._sanitizer._found_in_kernel import FoundInKernel
+from tcuda._sanitizer._kernel_advice import missing_in_kernel
+from tcuda._sanitizer._kernel_race import BENIGN, KIND, KernelMemory, KernelRace, KernelRaceAccess, SourceLine
+from tcuda._sanitizer._race import RaceAllocation
+from tcuda._sanitizer._stacks import Frame
+from tcuda._sanitizer._stream_names import stream_names
+from tcuda.emulation import allocation_lines
+from tcuda.emulation.kernels import kernel_accesses, memory_access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tcuda import _core
+    from tcuda._sanitizer._stream_names import StreamName
+    from tcuda.emulation.kernels.source_facts import SourceFacts
+    from tcuda.emulation.rtc.shared_memory import SharedVariable
+    from tcuda.emulation.strided import Strided
+
+
+_AROUND = 3
+"""The lines of an excerpt before and after a line."""
+
+
+class _Kernel(Protocol):
+    """The kernel of a launch."""
+
+    name: str
+
+    @property
+    def parameters(self) -> list[tuple[str, int, int]]:
+        """The kind, the size and the offset of each parameter."""
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of the parameters."""
+
+
+class _View(NamedTuple):
+    """The memory of a race as elements.
+
+    Attributes:
+        region: The elements.
+        memory: The memory without the element.
+    """
+
+    region: Region
+    memory: KernelMemory
+
+    def at(self, overlap: tuple[int, int]) -> KernelMemory:
+        """Return the memory with the first element in ``overlap``."""
+        found = elements(self.region, overlap)
+        if found is None:
+            return self.memory
+        return replace(self.memory, index=indices(self.region, found.first))
+
+
+class LaunchRaces:
+    """What a report about a launch needs, noted when the program makes the launch. No memory of a device stays alive.
+
+    Args:
+        kernel: The kernel.
+        arrays: The arrays among the arguments.
+        packed: The bytes of the arguments.
+        device: The index of the device.
+        stream: The handle of the stream.
+        captured: Whether the stream captures, so that the kernel runs at the launches of a graph.
+        benign: Whether writes of the same value are told.
+    """
+
+    def __init__(
+        self,
+        kernel: _Kernel,
+        arrays: Sequence[Strided],
+        packed: bytes,
+        device: int,
+        stream: int,
+        *,
+        captured: bool,
+        benign: bool,
+    ) -> None:
+        accesses = kernel_accesses.of_arrays(arrays, kernel.parameters, kernel.parameter_names, packed)
+        types = [array.dtype.name for array in arrays if array.size]
+        self._arrays = [_of_array(access, type) for access, type in zip(accesses, types, strict=True)]
+        self._kernel = kernel.name
+        self._device = device
+        self._stream = stream
+        self._stack = allocation_lines.program_frames()
+        self._captured = captured
+        self._benign = benign
+
+    def tell(self, races: Sequence[_core.KernelRace], left_out: int, module: SourceFacts, call: str) -> None:
+        """Tell the races of the launch to the check of the running code.
+
+        Args:
+            races: The races.
+            left_out: The number of races that the launch has not kept.
+            module: The module of the kernel.
+            call: The text of the launch.
+
+        Raises:
+            CUDASanitizerErrors: The mode of the check is ``"raise"``.
+            KernelRaceError: There is no check.
+            RaceWarning: The mode of the check is ``"warn"``, and the program makes errors of warnings.
+        """
+        kept = [race for race in races if self._benign or not race.same_value]
+        if not kept:
+            return
+        offsets = [access.code for race in kept for access in (race.first, race.second)]
+        lines = iter(module.lines(offsets))
+        stream = stream_names((self._device, self._stream), None).current
+        assert stream is not None
+        found = [FoundInKernel(self._race(race, next(lines), next(lines), module, stream), race.count) for race in kept]
+        tell_races_of_kernel(_merged(found), call, left_out)
+
+    def _race(
+        self,
+        race: _core.KernelRace,
+        first_line: tuple[str, int] | None,
+        second_line: tuple[str, int] | None,
+        module: SourceFacts,
+        stream: StreamName,
+    ) -> KernelRace:
+        overlap = race.address, race.size
+        view, allocation = self._view(race, module)
+        memory = view.at(overlap)
+        first = self._access(race.first, first_line, view, overlap, module, stream)
+        second = self._access(race.second, second_line, view, overlap, module, stream)
+        return KernelRace(
+            kind=BENIGN if race.same_value else KIND,
+            use_after_free=False,
+            current=second,
+            previous=first,
+            overlap=overlap,
+            allocation=allocation,
+            previous_allocation=None,
+            missing=missing_in_kernel(
+                race.missing,
+                first,
+                second,
+                memory,
+                benign=race.same_value,
+                between=_texts_between(module, first, second),
+            ),
+            kernel=self._kernel,
+            memory=memory,
+        )
+
+    def _access(
+        self,
+        access: _core.KernelAccess,
+        line: tuple[str, int] | None,
+        view: _View,
+        overlap: tuple[int, int],
+        module: SourceFacts,
+        stream: StreamName,
+    ) -> KernelRaceAccess:
+        return KernelRaceAccess(
+            operation=self._kernel,
+            argument=view.memory.name,
+            kind=access.kind,
+            device=self._device,
+            stream=self._stream,
+            stream_name=stream.text,
+            host=False,
+            confidence="exact",
+            number=0,
+            shape=view.region.shape,
+            itemsize=view.region.itemsize,
+            elements=elements(view.region, overlap),
+            stack=self._stack,
+            launch_stack=allocation_lines.program_frames() if self._captured else None,
+            region=view.region,
+            thread=access.thread,
+            block=access.block,
+            line=None if line is None else Frame(self._kernel, *line),
+            excerpt=() if line is None else _lines_around(module, *line),
+        )
+
+    def _view(self, race: _core.KernelRace, module: SourceFacts) -> tuple[_View, RaceAllocation | None]:
+        if race.shared:
+            return _of_shared(module.shared_variable_at(race.address), race), None
+        block = memory_access.block_at(race.address)
+        owner, begin, end, _ = (-1, race.address, race.address + race.size, False) if block is None else block
+        known = allocation_lines.noted.get(begin)
+        allocation = RaceAllocation(begin, end - begin, owner, 0, (), None) if known is None else known
+        return next(self._candidates(race, module, begin, end)), allocation if owner >= 0 else None
+
+    def _candidates(self, race: _core.KernelRace, module: SourceFacts, begin: int, end: int) -> Iterator[_View]:
+        """Yield views of the memory of a race: of an argument, of a variable, and of the whole block."""
+        overlap = race.address, race.size
+        for view in self._arrays:
+            if elements(view.region, overlap) is not None:
+                yield view
+        for name, first, last in module.global_variables():
+            if first <= race.address < last:
+                yield _flat("global", name, first, last - first, race.size)
+        # A kernel may use more of a block than the view that it gets.
+        inside = (view for view in self._arrays if begin <= view.region.address < end)
+        name = next((view.memory.name for view in inside), "")
+        yield _flat("global", name, begin, end - begin, race.size)
+
+
+def _merged(found: Sequence[FoundInKernel]) -> list[FoundInKernel]:
+    """Return one race for each pair of lines, with the number of all races of the pair.
+
+    A statement such as ``x[0] += 1`` reads and writes, so the launch finds several races of its line. A race that is
+    not benign stands for the others.
+    """
+    pairs: dict[Any, FoundInKernel] = {}
+    for one in found:
+        known = pairs.get(one.pair)
+        if known is None:
+            pairs[one.pair] = one
+        else:
+            shown = one if known.race.benign else known
+            pairs[one.pair] = FoundInKernel(shown.race, known.count + one.count)
+    return list(pairs.values())
+
+
+def _lines_around(module: SourceFacts, file: str, line: int) -> tuple[SourceLine, ...]:
+    return tuple(SourceLine(*found) for found in module.excerpt(file, line - _AROUND, line + _AROUND))
+
+
+def _texts_between(module: SourceFacts, one: KernelRaceAccess, other: KernelRaceAccess) -> list[str]:
+    """Return the texts of the lines between two lines of one file."""
+    if one.line is None or other.line is None or one.line.filename != other.line.filename:
+        return []
+    first, last = sorted([one.line.line, other.line.line])
+    return [text for _, text in module.excerpt(one.line.filename, first + 1, last - 1)]
+
+
+def _of_array(access: Sequence[object], dtype: str) -> _View:
+    address, itemsize, shape, strides, _, label, *_ = access
+    region = Region(address, itemsize, shape, strides)  # type: ignore[arg-type]  # the parts have these types
+    return _View(region, KernelMemory("global", str(label), None, dtype, region.shape))
+
+
+def _of_shared(found: tuple[SharedVariable, int] | None, race: _core.KernelRace) -> _View:
+    if found is None:
+        return _flat("shared", "", race.address, race.size, race.size)
+    variable, address = found
+    itemsize = variable.itemsize or race.size
+    shape = (variable.size // itemsize,) if variable.shape is None else variable.shape
+    strides = tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    memory = KernelMemory("shared", variable.name, None, variable.type, variable.shape)
+    return _View(Region(address, itemsize, shape, strides), memory)
+
+
+def _flat(space: str, name: str, address: int, size: int, itemsize: int) -> _View:
+    """Return memory of unknown type as elements of the size of an access."""
+    region = Region(address, itemsize, (max(size // itemsize, 1),), (itemsize,))
+    return _View(region, KernelMemory(space, name, None, "", region.shape))
+
+
+__all__ = ["LaunchRaces"]
