@@ -114,6 +114,19 @@ def test_a_table_behind_large_arrays_is_found(xp: Any) -> None:
     assert {int(target[1]) for target in targets} == {0x7F00_1234}
 
 
+def test_arrays_that_are_shorter_than_a_pointer_are_read_too(xp: Any) -> None:
+    x, y = neighbours(xp)
+    place, last = xp.full(1, 2, dtype=xp.int32), xp.zeros(1, dtype=xp.int8)
+    table = xp.asarray([x.data.ptr], dtype=xp.uint64)
+    store = kernel(xp, "table[0][*place + *last] = 5;", "int* place, char* last, int** table")
+    store((1,), (1,), (place, last, table))
+    assert x.get()[2] == 5
+    place.fill(FULL)
+    with pytest.raises(tcuda.AcceleratorError, match="The memory belongs to another array"), synchronized():
+        store((1,), (1,), (place, last, table))
+    assert int(y.sum()) == 0
+
+
 def test_the_two_halves_of_a_pointer_lead_to_its_array(xp: Any) -> None:
     y = neighbours(xp)[1]
     words = xp.asarray([1, y.data.ptr & 0xFFFF_FFFF, y.data.ptr >> 32, 0], dtype=xp.uint32)

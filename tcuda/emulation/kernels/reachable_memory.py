@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -58,8 +59,8 @@ class ReachableMemory:
         ]
         self._bounds: list[tuple[int, int]] = []
         self._unread: list[tuple[int, int, int]] = []  # the begin, the end, and the distance of the places of words
-        self._words: NDArray[np.uint64] = np.asarray(self._arguments, np.uint64)
-        self._followed = 0  # how many words have been followed to their blocks
+        self._words: list[int] = []  # the addresses in the memory that was read, in ascending order
+        self._unfollowed = sorted(self._arguments)  # the words whose blocks have not been looked up
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return the beginning and the end of the blocks that were found so far."""
@@ -71,12 +72,10 @@ class ReachableMemory:
             return True
         if not self._bounds:
             self._begin()
-        seen = 0
         while True:
-            found = self._words[seen:]
-            if np.any((found >= begin) & (found < end)):
+            place = bisect_left(self._words, begin)
+            if place < len(self._words) and self._words[place] < end:
                 return True
-            seen = len(self._words)
             if not self._unread:
                 self._follow()
             if not self._unread:
@@ -94,20 +93,21 @@ class ReachableMemory:
         """Search the smallest block that has not been searched: tables of pointers are small."""
         place = min(range(len(self._unread)), key=lambda place: self._unread[place][1] - self._unread[place][0])
         begin, end, step = self._unread.pop(place)
-        self._words = np.concatenate([self._words, *_words(begin, end, step, self._bounds)])
+        found = sorted({address for words in _words(begin, end, step, self._bounds) for address in words.tolist()})
+        self._words = sorted([*self._words, *found])
+        self._unfollowed += found
 
     def _follow(self) -> None:
         """Find the blocks to which the words lead that were found since the last call."""
-        words = np.unique(self._words[self._followed :])
-        self._followed = len(self._words)
+        words = sorted(self._unfollowed)
+        self._unfollowed = []
         place = 0
         while place < len(words):
-            address = int(words[place])
-            block = memory_access.range_at(self._device, address, 1)
+            block = memory_access.range_at(self._device, words[place], 1)
             if block is None:
                 place += 1
                 continue
-            place = int(np.searchsorted(words, block[1]))
+            place = bisect_left(words, block[1])
             if block[0] not in self._blocks:
                 self._blocks[block[0]] = block[1]
                 self._unread.append((*block, _HALF))

@@ -619,6 +619,17 @@ def test_arguments_of_another_size_are_refused(module: EmulatedModule) -> None:
 # Modules
 
 
+def test_the_memory_of_a_module_has_its_code_and_its_variables(module: EmulatedModule) -> None:
+    function = module.function("axpy")
+    assert function is not None
+    memory = function.module_memory
+    assert memory == sorted(memory)
+    assert all(begin < end for begin, end, _ in memory)
+    address, size = module.symbol("variable") or (0, 0)
+    assert [code for begin, end, code in memory if begin <= address and address + size <= end] == [False]
+    assert any(code for _, _, code in memory)
+
+
 def test_every_load_has_variables_of_its_own(module: EmulatedModule) -> None:
     first, second = module.symbol("variable"), EmulatedModule(library()).symbol("variable")
     assert first is not None

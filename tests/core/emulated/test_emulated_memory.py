@@ -35,6 +35,16 @@ def test_a_block_is_found_by_every_address_in_it() -> None:
     assert memory.block_at(address - 1) is None
 
 
+def test_the_bounds_contain_every_block() -> None:
+    memory = EmulatedMemory(1 << 20)
+    assert memory.bounds() == []
+    first, second, third = (memory.allocate(1000) for _ in range(3))
+    assert memory.bounds() == [(min(first, second, third), max(first, second, third) + 1000)]
+    for address in (first, second, third):
+        assert memory.release(address)
+    assert memory.bounds() == []
+
+
 def test_the_limit_is_exact() -> None:
     memory = EmulatedMemory(4 * ALIGNMENT)
     blocks = [memory.allocate(ALIGNMENT) for _ in range(4)]
