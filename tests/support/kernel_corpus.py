@@ -24,7 +24,11 @@ FOLDER = TESTS / "emulation" / "kernel_races" / "corpus"
 WORDS = ("barrier", "warp barrier", "atomic", "fence", "scope")
 """What can be missing in a wrong kernel."""
 
-_CHANGE = re.compile(r"(?P<marks>.*?)\b(?:missing (?P<missing>[a-z ]+?)|instead)(?: \((?P<label>\w+)\))?: ?(?P<code>.*)")
+_KERNEL = "__global__ void KERNEL("
+_GROUPS = "cooperative_groups"
+_CHANGE = re.compile(
+    r"(?P<marks>.*?)\b(?:missing (?P<missing>[a-z ]+?)|instead)(?: \((?P<label>\w+)\))?: ?(?P<code>.*)"
+)
 _MARK = re.compile(r"([AB])(?:\((\w+)\))?")
 
 
@@ -102,7 +106,9 @@ class Program:
             code.append(before.rstrip())
             change = _CHANGE.fullmatch(comment.strip())
             if change:
-                changed = number if code[number] else number - 1  # a comment on a line of its own is about the line above
+                changed = (
+                    number if code[number] else number - 1
+                )  # a comment on a line of its own is about the line above
                 assert change["label"] not in changes, f"{name} changes two lines for {change['label']}"
                 changes[change["label"]] = changed, change
             words = (change["marks"] if change else comment).split()
@@ -137,13 +143,12 @@ class Source:
         first_lines: The line of each kernel's first line, from 1.
     """
 
-    def __init__(self, kernels: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"]
+    def __init__(self, kernels: Iterable[tuple[str, tuple[str, ...]]], groups: bool) -> None:
+        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
         self.first_lines: dict[str, int] = {}
         for name, code in kernels:
             self.first_lines[name] = len(lines) + 1
-            start = '__global__ void KERNEL('
-            lines += [line.replace(start, f'extern "C" {start}').replace("KERNEL", name) for line in code]
+            lines += [line.replace(_KERNEL, f'extern "C" {_KERNEL}').replace("KERNEL", name) for line in code]
         self.text = "\n".join([*lines, ""])
 
     def marked(self, wrong: Wrong) -> frozenset[int]:
@@ -178,18 +183,19 @@ def topics() -> dict[str, list[Program]]:
 @functools.cache
 def right_source(topic: str) -> Source:
     """Return the source of the right kernels of a topic."""
-    return Source((one.name, one.code) for one in topics()[topic])
+    return Source(((one.name, one.code) for one in topics()[topic]), topic == _GROUPS)
 
 
 @functools.cache
 def wrong_source(topic: str) -> Source:
     """Return the source of the wrong kernels of a topic."""
-    return Source((wrong.name, wrong.code) for one in topics()[topic] for wrong in one.wrongs)
+    wrongs = (wrong for one in topics()[topic] for wrong in one.wrongs)
+    return Source(((wrong.name, wrong.code) for wrong in wrongs), topic == _GROUPS)
 
 
 def compiled(xp: Any, source: Source, *options: str) -> Any:
     """Return the module of a source."""
-    return xp.RawModule(code=source.text, options=("-std=c++17", *options))
+    return xp.RawModule(code=source.text, options=options)
 
 
 def run(xp: Any, module: Any, name: str, launch: Launch) -> list[tuple[Out, np.ndarray[Any, Any]]]:
@@ -198,7 +204,7 @@ def run(xp: Any, module: Any, name: str, launch: Launch) -> list[tuple[Out, np.n
     outs = []
     for argument in launch.arguments:
         if isinstance(argument, (Out, np.ndarray)):
-            array = xp.array(argument.initial if isinstance(argument, Out) else argument)
+            array = xp.array(argument.initial if isinstance(argument, Out) else argument, order="C")
             if isinstance(argument, Out):
                 outs.append((argument, array))
             arguments.append(array)

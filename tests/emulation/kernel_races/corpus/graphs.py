@@ -56,12 +56,11 @@ def level_of_a_search() -> Launch:
 
 
 @program(r"""
-__global__ void KERNEL(const int* starts, const int* ends, int* levels) {
+__global__ void KERNEL(const int* starts, const int* ends, int* levels, int* rounds) {
     __shared__ int more;
     int v = threadIdx.x;
-    for (int level = 0;; ++level) {
-        __syncthreads();
-        if (v == 0) more = 0;  // A
+    for (int level = 0; level < 10; ++level) {
+        if (v == 0) more = 0;  // A B(read)
         __syncthreads();  // missing barrier: ;
         if (atomicAdd(&levels[v], 0) == level) {
             for (int e = starts[v]; e < starts[v + 1]; ++e) {
@@ -69,12 +68,14 @@ __global__ void KERNEL(const int* starts, const int* ends, int* levels) {
             }
         }
         __syncthreads();
-        if (level == 20) break;
+        bool again = more;  // A(read)
+        __syncthreads();  // missing barrier (read): ;
+        rounds[v] += again;
     }
 }
 """)
 def search_in_one_block() -> Launch:
-    return Launch(1, 64, STARTS, ENDS, Out(LEVELS, np.append(0, np.full(63, 1000))))
+    return Launch(1, 64, STARTS, ENDS, Out(LEVELS, np.append(0, np.full(63, 1000))), Out(np.full(64, LEVELS.max())))
 
 
 @program(r"""
@@ -367,7 +368,7 @@ __global__ void KERNEL(const int* starts, const int* ends, const int* before, in
 """)
 def colours_of_vertices() -> Launch:
     before = numbers(64) % 5
-    taken = [set(before[: v][MATRIX[v, :v] > 0]) for v in range(64)]
+    taken = [set(before[:v][MATRIX[v, :v] > 0]) for v in range(64)]
     return Launch(2, 32, STARTS, ENDS, before, Out([min(set(range(64)) - one) for one in taken]))
 
 

@@ -97,7 +97,9 @@ __global__ void KERNEL(const int* x, int* heads, int* next) {
 """)
 def lists_by_exchange() -> Launch:
     x = numbers(64)
-    return Launch(2, 32, x, Out(np.ones(4), np.full(4, -1, np.int32), of=lambda a: (a >= 0).astype(float)), np.zeros(64, np.int32))
+    return Launch(
+        2, 32, x, Out(np.ones(4), np.full(4, -1, np.int32), of=lambda a: (a >= 0).astype(float)), np.zeros(64, np.int32)
+    )
 
 
 @program(r"""

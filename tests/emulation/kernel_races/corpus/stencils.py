@@ -174,7 +174,9 @@ def game_of_life() -> Launch:
     cells = (numbers(256, np.uint8) % 3 == 0).reshape(16, 16)
     now = cells
     for _ in range(3):
-        alive = sum(np.roll(now, (a, b), (0, 1)).astype(int) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0))
+        alive = sum(
+            np.roll(now, (a, b), (0, 1)).astype(int) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)
+        )
         now = (alive == 3) | ((alive == 2) & now)
     return Launch(1, (16, 16), cells.astype(np.uint8), Out(now.astype(np.uint8)), 3)
 
