@@ -287,6 +287,53 @@ def regions_of_items(
         bytes but those of the items.
     """
 
+class KernelAccess:
+    """One of the two accesses of a :class:`KernelRace`."""
+
+    @property
+    def kind(self) -> str:
+        """``"read"``, ``"write"``, ``"volatile read"``, ``"volatile write"`` or ``"atomic"``."""
+    @property
+    def code(self) -> int:
+        """The place behind the access in the library; 0 if the launch has too many places to tell them apart."""
+    @property
+    def size(self) -> int:
+        """The bytes of the access."""
+    @property
+    def thread(self) -> tuple[int, int, int]: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+
+class KernelRace:
+    """Two accesses of different threads to the same memory that nothing orders, and of which one writes."""
+
+    @property
+    def address(self) -> int:
+        """The first byte that both accesses touch."""
+    @property
+    def size(self) -> int:
+        """The bytes that both accesses touch."""
+    @property
+    def first(self) -> KernelAccess: ...
+    @property
+    def second(self) -> KernelAccess: ...
+    @property
+    def missing(self) -> str:
+        """What would order the accesses: ``"barrier"``, ``"warp barrier"``, ``"atomic"``, ``"fence"`` or ``"scope"``.
+
+        ``"fence"`` is a fence beside an atomic function, and ``"scope"`` is a function for all threads of the device in
+        the place of one for the threads of the block.
+        """
+    @property
+    def same_value(self) -> bool:
+        """Whether both accesses write, and have always written the same bytes."""
+    @property
+    def count(self) -> int:
+        """The races that were seen between the same two places of the code."""
+    @property
+    def shared(self) -> bool:
+        """Whether the memory is shared memory."""
+
 class EmulatedLaunch:
     """A launch of a kernel on the processor.
 
@@ -302,7 +349,9 @@ class EmulatedLaunch:
         recorded: Whether the launch notes the memory of devices that the kernel reads and writes.
         finds_changes: Whether a byte that was read, and that has another value at the end, counts as written. Without
             ``-fsanitize=thread``, gcc tells nothing about a write after a read of the same memory.
-        variables: The beginning and the end of each global variable of the module, which is memory of a device.
+        variables: The beginning and the end of each global variable of the module, which is memory of a device. All
+            other variables of the module are shared memory.
+        races: Whether the launch looks for races between its threads. The module must be built with ``races``.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
@@ -322,6 +371,7 @@ class EmulatedLaunch:
         recorded: bool = False,
         finds_changes: bool = False,
         variables: Sequence[tuple[int, int]] = (),
+        races: bool = False,
     ) -> None: ...
     @property
     def recorded(self) -> list[tuple[int, int]]:
@@ -340,6 +390,17 @@ class EmulatedLaunch:
             The address, the bytes of an item, the lengths and the strides of each region; 1 for reads, 2 for writes and
             3 for both; whether the kernel has used all bytes of the region.
         """
+
+    def races(self) -> list[KernelRace]:
+        """Return the races that the launch has found, the first of each pair of places of the code, at most 256.
+
+        Raises:
+            MemoryError: The machine had too little memory for the search.
+        """
+
+    @property
+    def races_left_out(self) -> int:
+        """The pairs of places of the code with races that :meth:`races` leaves out."""
 
     def allow(self, begin: int, end: int) -> None:
         """Let the kernel use the memory from ``begin`` to ``end``.

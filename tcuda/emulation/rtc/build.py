@@ -97,6 +97,7 @@ class Request:
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
         jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
         recorded: Whether launches can note every access of the kernels.
+        races: Whether launches can find races in the kernels.
     """
 
     code: str
@@ -105,6 +106,7 @@ class Request:
     backend: str = "nvrtc"
     jitify: bool = False
     recorded: bool = False
+    races: bool = False
 
     @property
     def has_host_headers(self) -> bool:
@@ -124,6 +126,7 @@ def build(
     *,
     jitify: bool = False,
     recorded: bool = False,
+    races: bool = False,
 ) -> tuple[bytes, str]:
     """Return the shared library of ``code``, and the messages of the compiler.
 
@@ -137,12 +140,14 @@ def build(
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
         jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
         recorded: Whether launches can note every access of the kernels. Such kernels are slower.
+        races: Whether launches can find races in the kernels. Such kernels are slower still. Their library has the
+            lines of the source (:mod:`tcuda.emulation.rtc.source_lines`).
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
-        RuntimeError: The machine has no C++ compiler.
+        RuntimeError: The machine has no C++ compiler, or ``races`` is true and the compiler is clang.
     """
-    request = Request(code, tuple(options), tuple(names), backend, jitify, recorded)
+    request = Request(code, tuple(options), tuple(names), backend, jitify, recorded, races)
     try:
         translated = translate(request.options, backend)
     except InvalidOption as error:
@@ -177,7 +182,9 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         used.identity,
         str(checked),
         *_FLAGS,
-        *checks.flags(request.code, memory=checked, clang=False, recorded=request.recorded),
+        *checks.flags(
+            request.code, memory=checked, clang=False, recorded=request.recorded, races=request.races
+        ),
         *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded),
         request.backend,
         str(request.jitify),
@@ -208,7 +215,9 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     text = operators.rewritten(prepared)
     path.write_text(text + registered, "utf-8", "surrogatepass")
     library = folder / "kernel.so"
-    added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded)
+    added = checks.flags(
+        compiled, memory=checked, clang=used.is_clang, recorded=request.recorded, races=request.races
+    )
     flags = [*_FLAGS, *added]
     apart, objects = support.linked(used, [*own, *flags], folder)
     precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)

@@ -42,6 +42,8 @@ _GCC_EACH = (
     "-fno-builtin-memcmp",
     *_GCC[4:],
 )
+_RACES = ("-DTCUDA_RACES=1", "-g1")
+"""The flags that tell a launch where each access is. Of the debug information, only the lines are needed."""
 _GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")
 # The type of a pointer says which addresses are possible, also where the compiler reads an object in parts. Programs
@@ -113,7 +115,9 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     )
 
 
-def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False) -> tuple[str, ...]:
+def flags(
+    code: str, *, memory: bool, clang: bool, recorded: bool = False, races: bool = False
+) -> tuple[str, ...]:
     """Return the flags that add the checks, and the steps of volatile accesses.
 
     Args:
@@ -122,9 +126,22 @@ def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False) -> tu
         clang: Whether the compiler is clang, and not gcc.
         recorded: Whether every access has a check, so that a launch can note what the kernel reads and writes. The
             usual flags leave out the check of an access after a check of the same memory.
+        races: Whether every access tells its place in the source, so that a launch can find races. Such flags check
+            accesses to memory too.
+
+    Raises:
+        RuntimeError: ``races`` is true, and the compiler is clang.
     """
+    if races and clang:
+        raise RuntimeError(
+            "The search for races in kernels needs gcc, and the C++ compiler is clang. Set CXX to gcc's g++, or leave "
+            f"races out of {_VARIABLE}."
+        )
+    memory = memory or races
     if clang:
         used = (_CLANG_RECORDED if recorded else _CLANG) if memory else ()
+    elif races:
+        used = (*_GCC_EACH, *_RACES)
     elif _VOLATILE.search(code) or (recorded and memory):
         used = _GCC_EACH if memory else _GCC_STEPS
     else:

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -112,9 +113,9 @@ class EmulatedLaunch {
 public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                    unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
-                   bool finds_changes, const Ranges &variables)
+                   bool finds_changes, const Ranges &variables, bool races)
         : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict,
-                                                              patience, recorded, finds_changes, variables)) {
+                                                              patience, recorded, finds_changes, variables, races)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -150,6 +151,16 @@ public:
         return found;
     }
 
+    std::vector<KernelRace> races() const {
+        if (grid_.races() == nullptr)
+            return {};
+        if (grid_.races()->failed())
+            throw std::bad_alloc();
+        return grid_.races()->log().races();
+    }
+
+    std::size_t races_left_out() const { return grid_.races() == nullptr ? 0 : grid_.races()->log().left_out(); }
+
     nb::object run() {
         Grid::Outcome outcome;
         do {
@@ -181,7 +192,7 @@ private:
 
     static Launch launch_of(const EmulatedFunction &function, const Triple &grid, const Triple &block,
                             const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
-                            bool finds_changes, const Ranges &variables) {
+                            bool finds_changes, const Ranges &variables, bool races) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         Launch launch{function.kernel,
@@ -195,12 +206,63 @@ private:
                       finds_changes};
         for (const auto &[begin, end] : variables)
             launch.variables.push_back({begin, end});
+        launch.races = races;
         return launch;
     }
 
     const std::shared_ptr<LoadedModule> module_;
     Grid grid_;
 };
+
+std::string name_of(AccessKind kind) {
+    switch (kind) {
+    case AccessKind::read:
+        return "read";
+    case AccessKind::write:
+        return "write";
+    case AccessKind::volatile_read:
+        return "volatile read";
+    case AccessKind::volatile_write:
+    case AccessKind::volatile_release:
+        return "volatile write";
+    default:
+        return "atomic";
+    }
+}
+
+std::string name_of(Missing missing) {
+    switch (missing) {
+    case Missing::warp_barrier:
+        return "warp barrier";
+    case Missing::barrier:
+        return "barrier";
+    case Missing::atomic:
+        return "atomic";
+    case Missing::fence:
+        return "fence";
+    default:
+        return "scope";
+    }
+}
+
+void bind_races(nb::module_ &module) {
+    nb::class_<RacingAccess>(module, "KernelAccess")
+        .def_prop_ro("kind", [](const RacingAccess &access) { return name_of(access.kind); })
+        .def_ro("code", &RacingAccess::code)
+        .def_ro("size", &RacingAccess::size)
+        .def_prop_ro("thread", [](const RacingAccess &access) { return triple_of(access.thread); })
+        .def_prop_ro("block", [](const RacingAccess &access) { return triple_of(access.block); });
+
+    nb::class_<KernelRace>(module, "KernelRace")
+        .def_ro("address", &KernelRace::address)
+        .def_ro("size", &KernelRace::size)
+        .def_ro("first", &KernelRace::first)
+        .def_ro("second", &KernelRace::second)
+        .def_prop_ro("missing", [](const KernelRace &race) { return name_of(race.missing); })
+        .def_ro("same_value", &KernelRace::same_value)
+        .def_ro("count", &KernelRace::count)
+        .def_ro("shared", &KernelRace::shared);
+}
 
 } // namespace
 
@@ -219,16 +281,20 @@ void bind_emulated_kernels(nb::module_ &module) {
         .def("symbol", &EmulatedModule::symbol, nb::arg("name"))
         .def_prop_ro("kernels", &EmulatedModule::kernels);
 
+    bind_races(module);
+
     nb::class_<EmulatedLaunch>(module, "EmulatedLaunch")
         .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
-                      bool, double, bool, bool, const Ranges &>(),
+                      bool, double, bool, bool, const Ranges &, bool>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
-             nb::arg("finds_changes") = false, nb::arg("variables") = Ranges())
+             nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("races") = false)
         .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"))
         .def("run", &EmulatedLaunch::run)
         .def_prop_ro("recorded", &EmulatedLaunch::recorded)
         .def("accesses", &EmulatedLaunch::accesses, nb::arg("cuts"), nb::arg("most"))
+        .def("races", &EmulatedLaunch::races)
+        .def_prop_ro("races_left_out", &EmulatedLaunch::races_left_out)
         .def_prop_ro("unreached", &EmulatedLaunch::unreached);
 }
 

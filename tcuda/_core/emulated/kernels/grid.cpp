@@ -39,6 +39,11 @@ Grid::Grid(LoadedModule &module, Launch launch)
     memory_.admit_own({begin, begin + launch_.arguments.size()});
     if (launch_.recorded)
         recorder_.reset(new AccessRecorder(launch_.finds_changes));
+    if (launch_.races) {
+        const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
+        ModuleMemory memory{module.range(), {heap, heap + abi::heap_capacity}, launch_.variables};
+        races_.reset(new RaceFinder(std::move(memory), launch_.grid, launch_.block));
+    }
 }
 
 Grid::~Grid() { end(); }
@@ -76,7 +81,15 @@ void Grid::prepare() {
     memory_.admit_own({shared, shared + launch_.shared_bytes});
     memory_.admit_own({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
-    *interface_.services = {this, wait_for_block, exchange, converge, pause, step, resolve, fail};
+    *interface_.services = {this, wait_for_block, exchange, converge, pause, step, resolve, nullptr, nullptr, fail};
+    *interface_.untouched = {0, ~abi::Address(0)};
+    if (races_ != nullptr) {
+        // No other thread may use the stack of a thread.
+        interface_.services->touch = touch;
+        interface_.services->fence = fence;
+        *interface_.untouched = {reinterpret_cast<std::uintptr_t>(stacks_->begin()),
+                                 static_cast<abi::Address>(stacks_->end() - stacks_->begin())};
+    }
     *interface_.block_dim = launch_.block;
     *interface_.grid_dim = launch_.grid;
     *interface_.dynamic_shared_size = launch_.shared_bytes;
@@ -121,6 +134,8 @@ Grid::Outcome Grid::run() {
         recorder_->finish();
     if (outcome == Outcome::fault || outcome == Outcome::done) {
         ended_ = outcome;
+        if (races_ != nullptr)
+            races_->finish();
         end();
     }
     return outcome;
@@ -172,6 +187,8 @@ void Grid::start_block() {
     *interface_.cursor = {{0, 0, 0}, 0, threads_};
     votes_ = {0, 1, 0};
     progress_ = true;
+    if (races_ != nullptr)
+        races_->start_block(block_);
 }
 
 // Fibers
@@ -318,6 +335,8 @@ bool Grid::release_block() {
         return false;
     if (waiting_ != threads_ && unreached_.waiting == 0)
         unreached_ = {waiting_, threads_ - waiting_};
+    if (races_ != nullptr)
+        races_->pass_barrier();
     result_ = std::exchange(votes_, {0, 1, 0});
     waiting_ -= std::exchange(at_barrier_, 0);
     progress_ = true;
@@ -368,6 +387,8 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
 // Gives the lanes that have arrived their values. If the calling thread is among them, the thread goes on at once.
 void Grid::finish(Meeting meeting) {
     progress_ = true;
+    if (races_ != nullptr)
+        races_->join(meeting.warp, meeting.arrived);
     Exchanges &exchanges = exchanges_[meeting.warp];
     const unsigned result =
         static_cast<unsigned>(std::find(exchanges.users, exchanges.users + Exchanges::count, 0) - exchanges.users);
@@ -534,6 +555,19 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
         self.resumed_ = fiber;
         fiber->context.switch_to(self.scheduler_);
     }
+}
+
+// Races
+
+void Grid::touch(void *grid, std::uintptr_t address, unsigned long long size, abi::Touch touch, const void *site) {
+    const auto &self = *static_cast<Grid *>(grid);
+    const unsigned thread = self.rank_of(*self.interface_.thread);
+    self.races_->touch(thread, address, size, touch, reinterpret_cast<std::uintptr_t>(site));
+}
+
+void Grid::fence(void *grid, abi::Scope scope) {
+    const auto &self = *static_cast<Grid *>(grid);
+    self.races_->fence(self.rank_of(*self.interface_.thread), scope);
 }
 
 // Interruptions

@@ -15,6 +15,7 @@
 #include "emulated/kernels/fiber.hpp"
 #include "emulated/kernels/launch_memory.hpp"
 #include "emulated/kernels/loaded_module.hpp"
+#include "emulated/kernels/races/race_finder.hpp"
 #include "emulated/kernels/thread_stacks.hpp"
 #include <tcuda_abi.h>
 
@@ -34,6 +35,8 @@ struct Launch {
     bool recorded = false;
     bool finds_changes = false;
     std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
+    // Whether the launch looks for races between its threads. The module must be compiled for that.
+    bool races = false;
 };
 
 // An access outside of the known ranges.
@@ -89,6 +92,8 @@ public:
 
     // The memory of devices that the launch has used, if `recorded`. Called after run() has returned `done`.
     const AccessRecorder *recorder() const { return recorder_.get(); }
+    // The races that the launch has found so far; null unless the launch looks for `races`.
+    const RaceFinder *races() const { return races_.get(); }
     // The memory of which recorder() knows, in ascending order.
     std::vector<abi::Range> recorded() const { return memory_.of_devices(); }
 
@@ -123,6 +128,8 @@ private:
     static void pause(void *grid);
     static void step(void *grid, bool write);
     static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write);
+    static void touch(void *grid, std::uintptr_t address, unsigned long long size, abi::Touch touch, const void *site);
+    static void fence(void *grid, abi::Scope scope);
     static void fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
 
     char *note(const RefusedInstruction &refused) noexcept override;
@@ -182,6 +189,7 @@ private:
 
     LaunchMemory memory_;
     std::unique_ptr<AccessRecorder> recorder_;
+    std::unique_ptr<RaceFinder> races_;
     abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
     std::unique_ptr<ThreadStacks> stacks_;

@@ -8,8 +8,9 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 4;
+constexpr unsigned version = 5;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
+constexpr unsigned heap_capacity = 8u << 20;
 constexpr unsigned slot_count = 64;          // a power of two
 constexpr unsigned page_shift = 12;
 constexpr unsigned record_count = 128;       // a power of two
@@ -34,6 +35,21 @@ struct Record {
     Address begin, bytes;
     unsigned long long *reads, *writes;
 };
+
+// What an access does, for the search for races. The memory of `fresh` comes new from the heap.
+enum class Touch : unsigned {
+    read,
+    write,
+    volatile_read,
+    volatile_write,
+    atomic_read,
+    atomic_of_block,  // an update that is atomic for the threads of the block
+    atomic_of_device, // an update that is atomic for all threads
+    fresh,
+};
+
+// Whose accesses a fence orders.
+enum class Scope : unsigned { block, device };
 
 inline unsigned record_place(Address address) {
     // Arrays often begin at multiples of a large power of two, so the lowest bits of a page say little.
@@ -78,6 +94,10 @@ struct Services {
     void (*step)(void *grid, bool write); // comes before an access to a volatile variable
     // Returns the memory that contains an access, or does not return.
     Span (*resolve)(void *grid, Address address, unsigned long long size, bool write);
+    // Comes right before an access of a module that is compiled for the search for races. `site` is behind the call.
+    // Null if the launch does not look for races.
+    void (*touch)(void *grid, Address address, unsigned long long size, Touch touch, const void *site);
+    void (*fence)(void *grid, Scope scope);
     // Does not return.
     void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
 };
@@ -89,6 +109,8 @@ struct Module {
     Services *services;
     Span *slots;          // [slot_count]: memory that accesses may use, by the page of the access
     Record *records;      // [record_count], by record_place(); without memory unless the launch records accesses
+    Span *untouched;      // memory of which touch() needs to know nothing
+    unsigned char *heap;  // [heap_capacity]: the memory of malloc and new
     char *dynamic_shared; // [shared_capacity]
     Address *own_bytes;   // the memory of the module that ends where the dynamic shared memory begins
     unsigned *dynamic_shared_size;

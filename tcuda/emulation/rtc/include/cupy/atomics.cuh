@@ -3,12 +3,12 @@
 
 #include "tcuda/device.h"
 
-inline long long atomicAdd(long long *address, long long value) {
-    return ::tcuda::atomically(address, [=](long long old) { return old + value; });
+TCUDA_AT_CALLER inline long long atomicAdd(long long *address, long long value) {
+    return ::tcuda::atomically(address, ::tcuda::abi::Scope::device, [=](long long old) { return old + value; });
 }
 #define TCUDA_ATOMIC(name, type, function) \
-    inline type name(type *address, type value) { \
-        return ::tcuda::atomically(address, [=](type old) { return function(value, old); }); \
+    TCUDA_AT_CALLER inline type name(type *address, type value) { \
+        return ::tcuda::atomically(address, ::tcuda::abi::Scope::device, [=](type old) { return function(value, old); }); \
     }
 TCUDA_ATOMIC(atomicMin, float, __builtin_fminf)
 TCUDA_ATOMIC(atomicMin, double, __builtin_fmin)

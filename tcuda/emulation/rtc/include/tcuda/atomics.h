@@ -11,13 +11,39 @@ namespace tcuda {
 inline void after_exchange_without_effect() {
     pause();
 }
-inline void after_operation_without_effect() {
+inline TCUDA_UNRECORDED void after_operation_without_effect() {
     static unsigned int count;
     if (++count % 64 == 0) pause();
 }
 
+#ifdef TCUDA_RACES
+// The accesses of an atomic function are one access, whose line is that of the call of the function.
+#define TCUDA_IN_ATOMIC TCUDA_UNSANITIZED __attribute__((noinline))
+
+template <class T>
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_update(T *address) {
+    const auto place = reinterpret_cast<abi::Address>(address);
+    check_alignment(place, alignof(T), true);
+    check(place, sizeof(T), false);
+    check(place, sizeof(T), true);
+}
+
+constexpr abi::Touch touch_in(abi::Scope scope) {
+    return scope == abi::Scope::block ? abi::Touch::atomic_of_block : abi::Touch::atomic_of_device;
+}
+#define TCUDA_TOUCH(address, kind) \
+    touch(reinterpret_cast<abi::Address>(address), sizeof(T), kind, __builtin_return_address(0))
+#else
+#define TCUDA_IN_ATOMIC
+template <class T>
+inline void check_update(T *) {}
+#define TCUDA_TOUCH(address, kind) (void)(scope)
+#endif
+
 template <class T, class Operation>
-inline T atomically(T *address, Operation operation) {
+inline TCUDA_IN_ATOMIC T atomically(T *address, abi::Scope scope, Operation operation) {
+    check_update(address);
+    TCUDA_TOUCH(address, touch_in(scope));
     T previous = *address;
     T next = operation(previous);
     *address = next;
@@ -26,7 +52,9 @@ inline T atomically(T *address, Operation operation) {
 }
 
 template <class T>
-inline T exchanged(T *address, T value) {
+inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
+    check_update(address);
+    TCUDA_TOUCH(address, touch_in(scope));
     T previous = *address;
     *address = value;
     if (value == previous) after_exchange_without_effect();
@@ -34,7 +62,10 @@ inline T exchanged(T *address, T value) {
 }
 
 template <class T>
-inline T compared_and_exchanged(T *address, T expected, T value) {
+inline TCUDA_IN_ATOMIC T compared_and_exchanged(T *address, abi::Scope scope, T expected, T value) {
+    check_update(address);
+    // A comparison that fails only reads.
+    TCUDA_TOUCH(address, *address == expected ? touch_in(scope) : abi::Touch::atomic_read);
     T previous = *address;
     if (previous == expected) {
         *address = value;
@@ -46,16 +77,17 @@ inline T compared_and_exchanged(T *address, T expected, T value) {
 
 }  // namespace tcuda
 
-#define TCUDA_ATOMIC_IN_SCOPE(name, type, body) \
-    inline type name(type *address, type value) { \
+#define TCUDA_ATOMIC_IN_SCOPE(name, type, in, body) \
+    TCUDA_AT_CALLER inline type name(type *address, type value) { \
+        const auto scope = ::tcuda::abi::Scope::in; \
         return body; \
     }
 #define TCUDA_ATOMIC_OF(name, type, body) \
-    TCUDA_ATOMIC_IN_SCOPE(name, type, body) \
-    TCUDA_ATOMIC_IN_SCOPE(name##_block, type, body) \
-    TCUDA_ATOMIC_IN_SCOPE(name##_system, type, body)
+    TCUDA_ATOMIC_IN_SCOPE(name, type, device, body) \
+    TCUDA_ATOMIC_IN_SCOPE(name##_block, type, block, body) \
+    TCUDA_ATOMIC_IN_SCOPE(name##_system, type, device, body)
 #define TCUDA_ATOMIC(name, type, expression) \
-    TCUDA_ATOMIC_OF(name, type, ::tcuda::atomically(address, [=](type old) -> type { return expression; }))
+    TCUDA_ATOMIC_OF(name, type, ::tcuda::atomically(address, scope, [=](type old) -> type { return expression; }))
 TCUDA_ATOMIC(atomicAdd, int, old + value)
 TCUDA_ATOMIC(atomicAdd, unsigned int, old + value)
 TCUDA_ATOMIC(atomicAdd, unsigned long long, old + value)
@@ -82,38 +114,50 @@ TCUDA_ATOMIC(atomicXor, unsigned int, old ^ value)
 TCUDA_ATOMIC(atomicXor, unsigned long long, old ^ value)
 TCUDA_ATOMIC(atomicInc, unsigned int, old >= value ? 0 : old + 1)
 TCUDA_ATOMIC(atomicDec, unsigned int, old == 0 || old > value ? value : old - 1)
-TCUDA_ATOMIC_OF(atomicExch, int, ::tcuda::exchanged(address, value))
-TCUDA_ATOMIC_OF(atomicExch, unsigned int, ::tcuda::exchanged(address, value))
-TCUDA_ATOMIC_OF(atomicExch, unsigned long long, ::tcuda::exchanged(address, value))
-TCUDA_ATOMIC_OF(atomicExch, float, ::tcuda::exchanged(address, value))
+TCUDA_ATOMIC_OF(atomicExch, int, ::tcuda::exchanged(address, scope, value))
+TCUDA_ATOMIC_OF(atomicExch, unsigned int, ::tcuda::exchanged(address, scope, value))
+TCUDA_ATOMIC_OF(atomicExch, unsigned long long, ::tcuda::exchanged(address, scope, value))
+TCUDA_ATOMIC_OF(atomicExch, float, ::tcuda::exchanged(address, scope, value))
 #undef TCUDA_ATOMIC
 #undef TCUDA_ATOMIC_OF
 #undef TCUDA_ATOMIC_IN_SCOPE
 
 // Each part is added on its own, as on a GPU.
-#define TCUDA_ADD_PARTS(name, type, ...) \
-    inline type name(type *address, type value) { \
-        type previous = *address; \
-        *address = __VA_ARGS__; \
-        return previous; \
+namespace tcuda {
+
+template <class T, class Sum>
+inline TCUDA_IN_ATOMIC T added_in_parts(T *address, abi::Scope scope, Sum sum) {
+    check_update(address);
+    TCUDA_TOUCH(address, touch_in(scope));
+    T previous = *address;
+    *address = sum(previous);
+    return previous;
+}
+
+}  // namespace tcuda
+
+#define TCUDA_ADD_PARTS(name, type, in, ...) \
+    TCUDA_AT_CALLER inline type name(type *address, type value) { \
+        return ::tcuda::added_in_parts(address, ::tcuda::abi::Scope::in, \
+                                       [=](type previous) -> type { return __VA_ARGS__; }); \
     }
 #define TCUDA_ADD_IN_SCOPES(type, ...) \
-    TCUDA_ADD_PARTS(atomicAdd, type, __VA_ARGS__) \
-    TCUDA_ADD_PARTS(atomicAdd_block, type, __VA_ARGS__) \
-    TCUDA_ADD_PARTS(atomicAdd_system, type, __VA_ARGS__)
+    TCUDA_ADD_PARTS(atomicAdd, type, device, __VA_ARGS__) \
+    TCUDA_ADD_PARTS(atomicAdd_block, type, block, __VA_ARGS__) \
+    TCUDA_ADD_PARTS(atomicAdd_system, type, device, __VA_ARGS__)
 TCUDA_ADD_IN_SCOPES(float2, {previous.x + value.x, previous.y + value.y})
 TCUDA_ADD_IN_SCOPES(float4, {previous.x + value.x, previous.y + value.y, previous.z + value.z, previous.w + value.w})
 #undef TCUDA_ADD_IN_SCOPES
 #undef TCUDA_ADD_PARTS
 
-#define TCUDA_COMPARE_IN_SCOPE(name, type) \
-    inline type name(type *address, type expected, type value) { \
-        return ::tcuda::compared_and_exchanged(address, expected, value); \
+#define TCUDA_COMPARE_IN_SCOPE(name, type, in) \
+    TCUDA_AT_CALLER inline type name(type *address, type expected, type value) { \
+        return ::tcuda::compared_and_exchanged(address, ::tcuda::abi::Scope::in, expected, value); \
     }
 #define TCUDA_COMPARE(type) \
-    TCUDA_COMPARE_IN_SCOPE(atomicCAS, type) \
-    TCUDA_COMPARE_IN_SCOPE(atomicCAS_block, type) \
-    TCUDA_COMPARE_IN_SCOPE(atomicCAS_system, type)
+    TCUDA_COMPARE_IN_SCOPE(atomicCAS, type, device) \
+    TCUDA_COMPARE_IN_SCOPE(atomicCAS_block, type, block) \
+    TCUDA_COMPARE_IN_SCOPE(atomicCAS_system, type, device)
 TCUDA_COMPARE(int)
 TCUDA_COMPARE(unsigned int)
 TCUDA_COMPARE(unsigned long long)

@@ -7,21 +7,25 @@
 extern "C" {
 
 #define TCUDA_CHECK(name, type, size, write)                                                                           \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type address) {                                                           \
-        tcuda::check((tcuda::abi::Address)address, size, write);                                     \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
+        const auto address = (tcuda::abi::Address)place;                                                               \
+        tcuda::check(address, size, write);                                                                            \
+        tcuda::touch(address, size, tcuda::touch_of(write), __builtin_return_address(0));                              \
     }
 // The compiler calls these functions for types with this alignment. A type of 16 bytes may have an alignment of 8 bytes.
 #define TCUDA_ALIGNED_CHECK(name, type, size, write)                                                                   \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
-        const auto address = (tcuda::abi::Address)place;                                             \
+        const auto address = (tcuda::abi::Address)place;                                                               \
         tcuda::check_alignment(address, size, write);                                                                  \
         tcuda::check(address, size, write);                                                                            \
+        tcuda::touch(address, size, tcuda::touch_of(write), __builtin_return_address(0));                              \
     }
 #define TCUDA_RANGE_CHECK(name, type, write)                                                                           \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type address, __SIZE_TYPE__ size) {                                       \
-        tcuda::check((tcuda::abi::Address)address, size, write);                                     \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place, __SIZE_TYPE__ size) {                                         \
+        const auto address = (tcuda::abi::Address)place;                                                               \
+        tcuda::check(address, size, write);                                                                            \
+        tcuda::touch(address, size, tcuda::touch_of(write), __builtin_return_address(0));                              \
     }
-
 #ifdef __SANITIZE_THREAD__
 
 // gcc passes -fsanitize=thread for a launch that records accesses, because with -fsanitize=kernel-address gcc leaves out
@@ -40,14 +44,18 @@ TCUDA_CHECKS_OF(16)
 #undef TCUDA_CHECKS_OF
 // Accesses to volatile variables
 #define TCUDA_STEP(name, size, write)                                                                                  \
-    TCUDA_HIDDEN void __tsan_##name(void *);                                                                           \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_volatile_##name(void *address) {                                        \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_unaligned_volatile_##name(void *place) {                                \
+        const auto address = (tcuda::abi::Address)place;                                                               \
         tcuda::step(write);                                                                                            \
-        __tsan_##name(address);                                                                                        \
+        tcuda::check(address, size, write);                                                                            \
+        tcuda::touch(address, size, tcuda::volatile_touch_of(write), __builtin_return_address(0));                     \
     }                                                                                                                  \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_unaligned_volatile_##name(void *address) {                              \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_volatile_##name(void *place) {                                          \
+        const auto address = (tcuda::abi::Address)place;                                                               \
         tcuda::step(write);                                                                                            \
-        tcuda::check((tcuda::abi::Address)address, size, write);                                                       \
+        tcuda::check_alignment(address, size, write);                                                                  \
+        tcuda::check(address, size, write);                                                                            \
+        tcuda::touch(address, size, tcuda::volatile_touch_of(write), __builtin_return_address(0));                     \
     }
 #define TCUDA_STEPS(size)                                                                                              \
     TCUDA_STEP(read##size, size, false)                                                                                \
@@ -63,6 +71,7 @@ TCUDA_RANGE_CHECK(__tsan_read_range, void *, false)
 TCUDA_RANGE_CHECK(__tsan_write_range, void *, true)
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_vptr_update(void **address, void *) {
     tcuda::check((tcuda::abi::Address)address, sizeof(void *), true);
+    tcuda::touch((tcuda::abi::Address)address, sizeof(void *), tcuda::abi::Touch::write, __builtin_return_address(0));
 }
 TCUDA_HIDDEN void __tsan_init() {}
 TCUDA_HIDDEN void __tsan_func_entry(void *) {}
@@ -73,33 +82,54 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
 #pragma GCC push_options
 #pragma GCC optimize("O0")
 // Nothing interrupts a thread between a load and a store, so plain accesses are atomic.
+// The orders 2 (acquire), 3 (release) and above are fences too.
+#define TCUDA_BEFORE(order)                                                                                            \
+    if (order >= 3)                                                                                                    \
+        tcuda::fence(tcuda::abi::Scope::device);
+#define TCUDA_AFTER(order)                                                                                             \
+    if (order >= 1 && order != 3)                                                                                      \
+        tcuda::fence(tcuda::abi::Scope::device);
+#define TCUDA_CHECK_UPDATE(bits)                                                                                       \
+    tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                                       \
+    tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                                        \
+    tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::atomic_of_device,                          \
+                 __builtin_return_address(0));
 #define TCUDA_ATOMIC_UPDATE(bits, name, expression)                                                                    \
     TCUDA_HIDDEN TCUDA_UNSANITIZED tcuda_bits##bits __tsan_atomic##bits##_##name(volatile tcuda_bits##bits *address,   \
-                                                                                 tcuda_bits##bits value, int) {        \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                 \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                  \
+                                                                                 tcuda_bits##bits value, int order) {  \
+        TCUDA_BEFORE(order)                                                                                            \
+        TCUDA_CHECK_UPDATE(bits)                                                                                       \
         const tcuda_bits##bits old = *address;                                                                         \
         *address = tcuda_bits##bits(expression);                                                                       \
+        TCUDA_AFTER(order)                                                                                             \
         return old;                                                                                                    \
     }
 #define TCUDA_ATOMIC_COMPARE(bits, name)                                                                               \
     TCUDA_HIDDEN TCUDA_UNSANITIZED int __tsan_atomic##bits##_##name(                                                   \
-        volatile tcuda_bits##bits *address, tcuda_bits##bits *expected, tcuda_bits##bits value, int, int) {            \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                 \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                  \
+        volatile tcuda_bits##bits *address, tcuda_bits##bits *expected, tcuda_bits##bits value, int order, int) {      \
+        TCUDA_BEFORE(order)                                                                                            \
+        TCUDA_CHECK_UPDATE(bits)                                                                                       \
         const tcuda_bits##bits old = *address;                                                                         \
         const bool same = old == *expected;                                                                            \
         (same ? *address : *expected) = same ? value : old;                                                            \
+        TCUDA_AFTER(order)                                                                                             \
         return same;                                                                                                   \
     }
 #define TCUDA_ATOMICS(bits, type)                                                                                      \
     typedef type tcuda_bits##bits;                                                                                     \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_load(const volatile type *address, int) {                \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                 \
-        return *address;                                                                                               \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_load(const volatile type *address, int order) {          \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                                   \
+        tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::atomic_read,                           \
+                     __builtin_return_address(0));                                                                     \
+        const type value = *address;                                                                                   \
+        TCUDA_AFTER(order)                                                                                             \
+        return value;                                                                                                  \
     }                                                                                                                  \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_atomic##bits##_store(volatile type *address, type value, int) {         \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                  \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_atomic##bits##_store(volatile type *address, type value, int order) {   \
+        TCUDA_BEFORE(order)                                                                                            \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                                    \
+        tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::atomic_of_device,                      \
+                     __builtin_return_address(0));                                                                     \
         *address = value;                                                                                              \
     }                                                                                                                  \
     TCUDA_ATOMIC_UPDATE(bits, exchange, value)                                                                         \
@@ -118,8 +148,14 @@ TCUDA_ATOMICS(64, unsigned long long)
 #undef TCUDA_ATOMICS
 #undef TCUDA_ATOMIC_COMPARE
 #undef TCUDA_ATOMIC_UPDATE
+#undef TCUDA_CHECK_UPDATE
+#undef TCUDA_AFTER
+#undef TCUDA_BEFORE
 #pragma GCC pop_options
-TCUDA_HIDDEN void __tsan_atomic_thread_fence(int) {}
+TCUDA_HIDDEN void __tsan_atomic_thread_fence(int order) {
+    if (order >= 1)
+        tcuda::fence(tcuda::abi::Scope::device);
+}
 TCUDA_HIDDEN void __tsan_atomic_signal_fence(int) {}
 
 #else

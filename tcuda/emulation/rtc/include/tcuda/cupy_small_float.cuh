@@ -129,8 +129,8 @@ inline int signbit(TCUDA_CLASS x) {
     return x.signbit();
 }
 
-inline TCUDA_CLASS atomicAdd(TCUDA_CLASS *address, TCUDA_CLASS value) {
-    return ::tcuda::atomically(address, [=](TCUDA_CLASS old) { return TCUDA_CLASS(float(old) + float(value)); });
+TCUDA_AT_CALLER inline TCUDA_CLASS atomicAdd(TCUDA_CLASS *address, TCUDA_CLASS value) {
+    return ::tcuda::atomically(address, ::tcuda::abi::Scope::device, [=](TCUDA_CLASS old) { return TCUDA_CLASS(float(old) + float(value)); });
 }
 
 namespace tcuda {

@@ -12,9 +12,9 @@ struct HeapBlock {
     size_t used;  // heap_mark, or 0
 };
 
-constexpr size_t heap_size = 8u << 20;
+constexpr size_t heap_size = abi::heap_capacity;
 constexpr size_t heap_mark = 0x75736564;
-alignas(16) static unsigned char heap_bytes[heap_size];
+alignas(16) TCUDA_HIDDEN unsigned char heap_bytes[heap_size];
 
 }  // namespace tcuda
 
@@ -40,6 +40,8 @@ TCUDA_OF_MODULE void *tcuda_heap_allocate(size_t size) noexcept {
                 block->size = needed;
             }
             block->used = heap_mark;
+            // The accesses of earlier owners of the memory are no races.
+            touch(reinterpret_cast<abi::Address>(block + 1), block->size - sizeof(HeapBlock), abi::Touch::fresh, nullptr);
             return block + 1;
         }
         offset += block->size;

@@ -25,20 +25,25 @@
 #define TCUDA_UNRECORDED
 #endif
 
-TCUDA_VARIABLE uint3 threadIdx, blockIdx;
-TCUDA_VARIABLE dim3 blockDim, gridDim;
+// Kernels do not race for the variables of the headers, which lie together.
+#define TCUDA_OWN __attribute__((section("tcuda_own")))
+
+TCUDA_VARIABLE TCUDA_OWN uint3 threadIdx, blockIdx;
+TCUDA_VARIABLE TCUDA_OWN dim3 blockDim, gridDim;
 static const int warpSize = 32;
 
 namespace tcuda {
 
-TCUDA_VARIABLE abi::Cursor cursor;
-TCUDA_VARIABLE abi::Services services;
-TCUDA_VARIABLE abi::Span slots[abi::slot_count];
-TCUDA_VARIABLE abi::Record records[abi::record_count];
-TCUDA_VARIABLE abi::Address own_bytes;
-TCUDA_VARIABLE unsigned shared_size;
-TCUDA_VARIABLE bool printed;
-TCUDA_VARIABLE const abi::Kernel *kernels;
+TCUDA_VARIABLE TCUDA_OWN abi::Cursor cursor;
+TCUDA_VARIABLE TCUDA_OWN abi::Services services;
+TCUDA_VARIABLE TCUDA_OWN abi::Span slots[abi::slot_count];
+TCUDA_VARIABLE TCUDA_OWN abi::Record records[abi::record_count];
+TCUDA_VARIABLE TCUDA_OWN abi::Address own_bytes;
+TCUDA_VARIABLE TCUDA_OWN abi::Span untouched;
+TCUDA_VARIABLE TCUDA_OWN unsigned shared_size;
+TCUDA_VARIABLE TCUDA_OWN bool printed;
+TCUDA_VARIABLE TCUDA_OWN const abi::Kernel *kernels;
+extern TCUDA_HIDDEN unsigned char heap_bytes[abi::heap_capacity];
 // `extern __shared__` arrays outside of functions have this label.
 extern TCUDA_HIDDEN char shared_memory[abi::shared_capacity] __asm__("tcuda_dynamic_shared");
 #ifndef TCUDA_SUPPORT_ONLY
@@ -164,6 +169,43 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address 
 #else // The compiler calls the functions of checks.h only for the steps.
 inline TCUDA_UNSANITIZED void check_alignment(abi::Address, unsigned, bool) {}
 inline TCUDA_UNSANITIZED void check(abi::Address, unsigned long long, bool) {}
+#endif
+
+// Races
+
+constexpr abi::Touch touch_of(bool write) { return write ? abi::Touch::write : abi::Touch::read; }
+constexpr abi::Touch volatile_touch_of(bool write) {
+    return write ? abi::Touch::volatile_write : abi::Touch::volatile_read;
+}
+
+#ifdef TCUDA_RACES
+// The linker knows the bounds of the variables of the headers.
+extern "C" TCUDA_HIDDEN char __start_tcuda_own[], __stop_tcuda_own[];
+
+// The line of an access is that of the call, so functions of the headers that access memory are parts of their callers.
+#define TCUDA_AT_CALLER __attribute__((always_inline))
+
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void touch(abi::Address address, unsigned long long size,
+                                                                   abi::Touch kind, const void *site) {
+    if (address - untouched.begin < untouched.bytes)
+        return;
+    const auto own = reinterpret_cast<abi::Address>(__start_tcuda_own);
+    if (address - own < reinterpret_cast<abi::Address>(__stop_tcuda_own) - own)
+        return;
+    // Variables of the module are initialised before the first launch.
+    if (services.touch != nullptr)
+        services.touch(services.grid, address, size, kind, site);
+}
+
+inline void fence(abi::Scope scope) {
+    if (services.fence != nullptr)
+        services.fence(services.grid, scope);
+}
+#else
+#define TCUDA_AT_CALLER
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void touch(abi::Address, unsigned long long, abi::Touch,
+                                                                   const void *) {}
+inline void fence(abi::Scope) {}
 #endif
 
 // Kernels
@@ -314,6 +356,8 @@ const tcuda::abi::Module tcuda_module = {
     &tcuda::services,
     tcuda::slots,
     tcuda::records,
+    &tcuda::untouched,
+    tcuda::heap_bytes,
     tcuda::shared_memory,
     &tcuda::own_bytes,
     &tcuda::shared_size,

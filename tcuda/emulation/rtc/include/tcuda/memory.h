@@ -35,12 +35,22 @@ int tcuda_host_memcmp(const void *, const void *, size_t) noexcept __asm__("memc
 
 namespace tcuda {
 
-inline TCUDA_UNSANITIZED void check_bytes(const void *address, size_t size, bool write) {
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_bytes(const void *address, size_t size, bool write,
+                                                                         const void *site) {
 #ifdef TCUDA_CHECKED
-    if (size != 0) check(reinterpret_cast<abi::Address>(address), size, write);
+    if (size == 0) return;
+    check(reinterpret_cast<abi::Address>(address), size, write);
+    touch(reinterpret_cast<abi::Address>(address), size, write ? abi::Touch::write : abi::Touch::read, site);
 #else
-    (void)address, (void)size, (void)write;
+    (void)address, (void)size, (void)write, (void)site;
 #endif
+}
+
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void *moved(void *to, const void *from, size_t size,
+                                                                    const void *site) {
+    check_bytes(from, size, false, site);
+    check_bytes(to, size, true, site);
+    return tcuda_host_memmove(to, from, size);
 }
 
 }  // namespace tcuda
@@ -51,20 +61,18 @@ extern "C" {
 #define TCUDA_OF_MODULE __attribute__((used, weak, visibility("hidden"))) TCUDA_UNSANITIZED
 #ifndef TCUDA_SUPPORT_APART
 TCUDA_OF_MODULE void *tcuda_move(void *to, const void *from, size_t size) noexcept {
-    tcuda::check_bytes(from, size, false);
-    tcuda::check_bytes(to, size, true);
-    return tcuda_host_memmove(to, from, size);
+    return tcuda::moved(to, from, size, __builtin_return_address(0));
 }
 TCUDA_OF_MODULE void *tcuda_copy(void *to, const void *from, size_t size) noexcept {
-    return tcuda_move(to, from, size);
+    return tcuda::moved(to, from, size, __builtin_return_address(0));
 }
 TCUDA_OF_MODULE void *tcuda_fill(void *to, int value, size_t size) noexcept {
-    tcuda::check_bytes(to, size, true);
+    tcuda::check_bytes(to, size, true, __builtin_return_address(0));
     return tcuda_host_memset(to, value, size);
 }
 TCUDA_OF_MODULE int tcuda_compare(const void *a, const void *b, size_t size) noexcept {
-    tcuda::check_bytes(a, size, false);
-    tcuda::check_bytes(b, size, false);
+    tcuda::check_bytes(a, size, false, __builtin_return_address(0));
+    tcuda::check_bytes(b, size, false, __builtin_return_address(0));
     return tcuda_host_memcmp(a, b, size);
 }
 #endif
@@ -73,7 +81,7 @@ TCUDA_OF_MODULE int tcuda_compare(const void *a, const void *b, size_t size) noe
 
 #define TCUDA_LOAD(name) \
     template <class T> \
-    inline T name(const T *address) { \
+    TCUDA_AT_CALLER inline T name(const T *address) { \
         return *address; \
     }
 TCUDA_LOAD(__ldg)
@@ -95,7 +103,7 @@ struct identity {
 
 #define TCUDA_STORE(name) \
     template <class T> \
-    inline void name(T *address, typename ::tcuda::identity<T>::type value) { \
+    TCUDA_AT_CALLER inline void name(T *address, typename ::tcuda::identity<T>::type value) { \
         *address = value; \
     }
 TCUDA_STORE(__stwb)
@@ -105,15 +113,24 @@ TCUDA_STORE(__stwt)
 #undef TCUDA_STORE
 
 // A loop that waits for another thread may read memory after a fence, so a fence lets the other threads go on.
-inline void __threadfence() {
+namespace tcuda {
+
+inline void fence_and_pause(abi::Scope scope) {
     __asm__ volatile("" ::: "memory");
-    ::tcuda::pause();
+    fence(scope);
+    pause();
+}
+
+}  // namespace tcuda
+
+inline void __threadfence() {
+    ::tcuda::fence_and_pause(::tcuda::abi::Scope::device);
 }
 inline void __threadfence_block() {
-    __threadfence();
+    ::tcuda::fence_and_pause(::tcuda::abi::Scope::block);
 }
 inline void __threadfence_system() {
-    __threadfence();
+    ::tcuda::fence_and_pause(::tcuda::abi::Scope::device);
 }
 
 namespace tcuda {

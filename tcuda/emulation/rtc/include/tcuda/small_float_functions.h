@@ -201,11 +201,11 @@ TCUDA_COMPARISON(>, __hgt, __hbgt2)
 TCUDA_COMPARISON(>=, __hge, __hbge2)
 #undef TCUDA_COMPARISON
 
-inline TCUDA_SMALL_FLOAT atomicAdd(TCUDA_SMALL_FLOAT *address, TCUDA_SMALL_FLOAT value) {
-    return ::tcuda::atomically(address, [=](TCUDA_SMALL_FLOAT old) { return old + value; });
+TCUDA_AT_CALLER inline TCUDA_SMALL_FLOAT atomicAdd(TCUDA_SMALL_FLOAT *address, TCUDA_SMALL_FLOAT value) {
+    return ::tcuda::atomically(address, ::tcuda::abi::Scope::device, [=](TCUDA_SMALL_FLOAT old) { return old + value; });
 }
-inline TCUDA_SMALL_FLOAT_PAIR atomicAdd(TCUDA_SMALL_FLOAT_PAIR *address, TCUDA_SMALL_FLOAT_PAIR value) {
-    return ::tcuda::atomically(address, [=](TCUDA_SMALL_FLOAT_PAIR old) { return old + value; });
+TCUDA_AT_CALLER inline TCUDA_SMALL_FLOAT_PAIR atomicAdd(TCUDA_SMALL_FLOAT_PAIR *address, TCUDA_SMALL_FLOAT_PAIR value) {
+    return ::tcuda::atomically(address, ::tcuda::abi::Scope::device, [=](TCUDA_SMALL_FLOAT_PAIR old) { return old + value; });
 }
 
 TCUDA_SHUFFLES(TCUDA_SMALL_FLOAT)

@@ -1,0 +1,537 @@
+#include "emulated/kernels/races/race_finder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace tcuda {
+namespace {
+
+constexpr unsigned lanes_of_warp = BlockClock::lanes;
+
+bool contains(const abi::Range &range, std::uintptr_t address) {
+    return address - range.begin < range.end - range.begin;
+}
+
+std::uint32_t lane_of(AccessStamp stamp) { return 1u << stamps::thread(stamp) % lanes_of_warp; }
+
+// Calls `use` with each access of a value of the shadow, until `use` returns false.
+template <typename Use> void each_member(Shadow &shadow, std::uint64_t value, Use use) {
+    if (value == 0)
+        return;
+    if (!Shadow::is_reference(value)) {
+        use(ShadowMember{value, 0});
+        return;
+    }
+    const ShadowGroup &group = shadow.group(value);
+    for (unsigned place = 0; place < ShadowGroup::most && group.stamps[place] != 0; ++place)
+        if (!use(ShadowMember{group.stamps[place], group.lanes[place]}))
+            return;
+}
+
+} // namespace
+
+bool ModuleMemory::is_shared(std::uintptr_t address) const {
+    return contains(library, address) && !contains(heap, address) &&
+           std::none_of(variables.begin(), variables.end(),
+                        [&](const abi::Range &range) { return contains(range, address); });
+}
+
+RaceFinder::RaceFinder(ModuleMemory memory, abi::Index grid, abi::Index block)
+    : memory_(std::move(memory)), grid_(grid), block_(block), clock_(block.x * block.y * block.z),
+      hand_overs_(clock_, block.x * block.y * block.z), hints_(clock_), updating_(1u << stamps::site_bits) {
+    conflicts_.reserve(8);
+    overwritten_.reserve(8);
+}
+
+// The life of a launch
+
+void RaceFinder::start_block(abi::Index block) noexcept {
+    clock_.start_block(block.x + grid_.x * (block.y + grid_.y * block.z));
+    hand_overs_.start_block();
+    hints_.start_block();
+}
+
+void RaceFinder::pass_barrier() noexcept {
+    if (stopped_)
+        return;
+    try {
+        hand_overs_.pass_barrier();
+        clock_.pass_barrier();
+    } catch (const std::bad_alloc &) {
+        stopped_ = failed_ = true;
+    }
+}
+
+void RaceFinder::join(unsigned warp, std::uint32_t lanes) noexcept {
+    if (stopped_)
+        return;
+    try {
+        hand_overs_.join(warp, lanes);
+        clock_.join(warp, lanes);
+    } catch (const std::bad_alloc &) {
+        stopped_ = failed_ = true;
+    }
+}
+
+void RaceFinder::fence(unsigned thread, abi::Scope scope) noexcept {
+    if (stopped_)
+        return;
+    try {
+        hand_overs_.fence(thread, scope);
+    } catch (const std::bad_alloc &) {
+        stopped_ = failed_ = true;
+    }
+}
+
+void RaceFinder::finish() noexcept {
+    if (std::exchange(stopped_, true))
+        return;
+    look_at_overwritten();
+    shadow_ = Shadow();
+}
+
+// Accesses
+
+AccessKind RaceFinder::kind_of(abi::Touch touch) {
+    switch (touch) {
+    case abi::Touch::read:
+        return AccessKind::read;
+    case abi::Touch::write:
+        return AccessKind::write;
+    case abi::Touch::volatile_read:
+        return AccessKind::volatile_read;
+    case abi::Touch::volatile_write:
+        return AccessKind::volatile_write;
+    case abi::Touch::atomic_read:
+        return AccessKind::atomic_read;
+    case abi::Touch::atomic_of_block:
+        return AccessKind::atomic_of_block;
+    default:
+        return AccessKind::atomic_of_device;
+    }
+}
+
+// Whether the access changes nothing that is known of the cell, and meets nothing new.
+inline bool RaceFinder::is_repeated(const ShadowCell &cell, AccessStamp now, bool write) const {
+    const AccessStamp moment = stamps::moment(now);
+    if (write)
+        return stamps::moment(cell.written) == moment && (cell.read == 0 || stamps::moment(cell.read) == moment);
+    if (stamps::moment(cell.read) == moment)
+        return true;
+    if (!Shadow::is_reference(cell.read) || hand_overs_.used())
+        return false;
+    const Shadow::Rivals rivals = Shadow::rivals(cell.read);
+    if (rivals == Shadow::Rivals::none ||
+        (rivals == Shadow::Rivals::of_block && Shadow::phase(cell.read) < clock_.first_of_generation()))
+        return false;
+    if (cell.written == 0)
+        return true;
+    return !Shadow::is_reference(cell.written) && clock_.of_this_block(cell.written) &&
+           clock_.before_barrier(cell.written);
+}
+
+// Whether the whole access is repeated.
+inline bool RaceFinder::touches_again(std::uintptr_t address, std::uint64_t size, AccessStamp now, bool write) {
+    const unsigned offset = static_cast<unsigned>(address) & ((1u << Shadow::page_shift) - 1);
+    if (size > 16 || offset + size > 1u << Shadow::page_shift)
+        return false;
+    const ShadowCell *cell = shadow_.page(address >> Shadow::page_shift) + offset / Shadow::unit;
+    if (((address | size) & (Shadow::unit - 1)) == 0) {
+        for (unsigned left = static_cast<unsigned>(size) / Shadow::unit; left != 0; --left, ++cell)
+            if (!is_repeated(*cell, now, write))
+                return false;
+        return true;
+    }
+    const unsigned first = offset % Shadow::unit, last = first + static_cast<unsigned>(size);
+    if (last > Shadow::unit || !Shadow::is_split(*cell))
+        return false;
+    const ShadowCell *const parts = shadow_.parts(*cell);
+    for (unsigned part = first; part < last; ++part)
+        if (!is_repeated(parts[part], now, write))
+            return false;
+    return true;
+}
+
+void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
+                       std::uintptr_t site) noexcept {
+    if (stopped_)
+        return;
+    try {
+        if (!overwritten_.empty())
+            look_at_overwritten();
+        AccessStamp now = clock_.now(thread);
+        thread_ = thread;
+        if (touch <= abi::Touch::write) {
+            if (!touches_again(address, size, now, touch == abi::Touch::write))
+                look_at(address, size, site, now, kind_of(touch));
+        } else if (touch == abi::Touch::fresh) {
+            forget(address, size);
+        } else {
+            AccessKind kind = kind_of(touch);
+            now |= stamps::weak;
+            const abi::Scope scope = kind == AccessKind::atomic_of_block ? abi::Scope::block : abi::Scope::device;
+            const bool updates = kind >= AccessKind::atomic_of_block;
+            if (kind != AccessKind::volatile_write) {
+                hints_.read(thread, address);
+                hand_overs_.read(thread, address, scope);
+            } else if (hand_overs_.has_just_fenced(thread)) {
+                kind = AccessKind::volatile_release;
+            }
+            look_at(address, size, site, now, kind);
+            if (writes(kind)) {
+                hints_.write(thread, address);
+                hand_overs_.write(thread, address, scope, updates);
+                clock_.advance(thread);
+            }
+        }
+        stopped_ = !clock_.has_phases();
+    } catch (const std::bad_alloc &) {
+        stopped_ = failed_ = true;
+    }
+}
+
+void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size, std::uintptr_t site, AccessStamp now,
+                         AccessKind kind) {
+    const auto code = static_cast<std::uint32_t>(site - memory_.library.begin);
+    now_ = now | sites_.number(code, kind, size);
+    kind_ = kind;
+    own_read_ = 0;
+    const std::uintptr_t end = address + size;
+    while (address < end) {
+        ShadowCell *cells = shadow_.page(address >> Shadow::page_shift);
+        const std::uintptr_t stop = std::min(end, ((address >> Shadow::page_shift) + 1) << Shadow::page_shift);
+        while (address < stop) {
+            const std::uintptr_t begin = address & ~std::uintptr_t(Shadow::unit - 1);
+            const unsigned first = static_cast<unsigned>(address - begin);
+            const auto last = static_cast<unsigned>(std::min<std::uintptr_t>(stop - begin, Shadow::unit));
+            const auto number = static_cast<unsigned>(begin >> 2) & (Shadow::page_cells - 1);
+            visit_unit(cells[number], begin, first, last);
+            address = begin + last;
+        }
+    }
+    if (!conflicts_.empty())
+        report_all();
+}
+
+inline void RaceFinder::visit_unit(ShadowCell &cell, std::uintptr_t begin, unsigned first, unsigned last) {
+    const bool whole = first == 0 && last == Shadow::unit;
+    if (!Shadow::is_split(cell)) {
+        if (whole) {
+            visit(cell, begin, Shadow::unit);
+            return;
+        }
+        shadow_.split(cell);
+    }
+    ShadowCell *const parts = shadow_.parts(cell);
+    for (unsigned part = first; part < last; ++part)
+        visit(parts[part], begin + part, 1);
+    if (whole)
+        shadow_.join(cell);
+}
+
+inline void RaceFinder::visit(ShadowCell &cell, std::uintptr_t begin, unsigned size) {
+    const bool write = writes(kind_);
+    if (write && cell.read != 0)
+        own_read_ = own_read(cell.read);
+    if (cell.written != 0)
+        compare(cell.written, begin, size);
+    if (write && cell.read != 0)
+        compare(cell.read, begin, size);
+    if (kind_ == AccessKind::write) {
+        shadow_.drop(cell.written);
+        shadow_.drop(cell.read);
+        cell = {now_, 0};
+    } else if (write) {
+        cell.written = with_present(cell.written, begin);
+    } else {
+        cell.read = with_present(cell.read, begin);
+    }
+}
+
+void RaceFinder::forget(std::uintptr_t address, std::uint64_t size) {
+    const std::uintptr_t end = address + size;
+    for (std::uintptr_t begin = address / Shadow::unit * Shadow::unit; begin < end; begin += Shadow::unit) {
+        ShadowCell &cell = shadow_.page(begin >> Shadow::page_shift)[begin / Shadow::unit % Shadow::page_cells];
+        if (Shadow::is_split(cell)) {
+            ShadowCell *const parts = shadow_.parts(cell);
+            for (unsigned part = 0; part < Shadow::unit; ++part) {
+                shadow_.drop(parts[part].written);
+                shadow_.drop(parts[part].read);
+                parts[part] = {};
+            }
+            shadow_.join(cell);
+        } else {
+            shadow_.drop(cell.written);
+            shadow_.drop(cell.read);
+            cell = {};
+        }
+    }
+}
+
+// Order
+
+// Whether the two accesses are a race if nothing orders them.
+bool RaceFinder::conflicts(AccessStamp other) const {
+    const AccessKind first = kind(other), second = kind_;
+    if (!writes(first) && !writes(second))
+        return false;
+    if (is_plain(first) || is_plain(second))
+        return true;
+    const bool near = clock_.of_this_block(other);
+    if (first == AccessKind::atomic_of_block || second == AccessKind::atomic_of_block)
+        return !near;
+    // Threads of a warp do not run in step, so volatile variables do not order what they do.
+    return near && is_volatile(first) && is_volatile(second) && first != AccessKind::volatile_release &&
+           second != AccessKind::volatile_release && stamps::thread(other) / lanes_of_warp == thread_ / lanes_of_warp;
+}
+
+bool RaceFinder::comes_before(AccessStamp other, std::uintptr_t address) const {
+    if (clock_.of_this_block(other)) {
+        if (clock_.knows(thread_, other))
+            return true;
+    } else if (memory_.is_shared(address)) {
+        return true; // the memory of another block
+    }
+    if (!hand_overs_.used())
+        return false;
+    const AccessKind kind_of_other = kind(other);
+    return hand_overs_.knows(thread_, other, writes(kind_of_other) && !is_plain(kind_of_other), false);
+}
+
+bool RaceFinder::all_come_before(const ShadowMember &member, std::uintptr_t address) const {
+    if (member.lanes == 0)
+        return comes_before(member.stamp, address);
+    const unsigned warp = stamps::thread(member.stamp) / lanes_of_warp * lanes_of_warp;
+    for (std::uint32_t rest = member.lanes; rest != 0; rest &= rest - 1)
+        if (!comes_before(stamps::with_thread(member.stamp, warp + static_cast<unsigned>(__builtin_ctz(rest))),
+                          address))
+            return false;
+    return true;
+}
+
+inline void RaceFinder::compare(std::uint64_t value, std::uintptr_t begin, unsigned size) {
+    // Most values are one access, by the same thread or before the last barrier.
+    if (!Shadow::is_reference(value) && clock_.of_this_block(value) &&
+        (clock_.before_barrier(value) || stamps::thread(value) == thread_))
+        return;
+    each_member(shadow_, value, [&](const ShadowMember &member) {
+        compare_member(member, begin, size);
+        return true;
+    });
+}
+
+void RaceFinder::compare_member(const ShadowMember &member, std::uintptr_t begin, unsigned size) {
+    if (!conflicts(member.stamp))
+        return;
+    if (member.lanes == 0) {
+        if (!comes_before(member.stamp, begin))
+            add(member.stamp, begin, size);
+        return;
+    }
+    const unsigned warp = stamps::thread(member.stamp) / lanes_of_warp * lanes_of_warp;
+    for (std::uint32_t rest = member.lanes; rest != 0; rest &= rest - 1) {
+        const unsigned other = warp + static_cast<unsigned>(__builtin_ctz(rest));
+        const AccessStamp stamp = stamps::with_thread(member.stamp, other);
+        if (!comes_before(stamp, begin)) {
+            add(stamp, begin, size);
+            return;
+        }
+    }
+}
+
+// Whether everything that races with the other access, which comes before the present one, races with the present one.
+bool RaceFinder::replaces(AccessStamp other) const { return is_plain(kind_) || kind(other) == kind_; }
+
+// The value with the present access, which is no plain write. Accesses that come before the present one are left out.
+std::uint64_t RaceFinder::with_present(std::uint64_t value, std::uintptr_t address) {
+    if (value == 0)
+        return now_;
+    if (!Shadow::is_reference(value)) {
+        const bool mine = stamps::thread(value) == thread_ && clock_.of_this_block(value);
+        if (replaces(value) && (mine || comes_before(value, address)))
+            return now_;
+        if (!replaces(value) && !clock_.of_this_block(value) && memory_.is_shared(address))
+            return now_;
+    }
+    ShadowMember kept[ShadowGroup::most + 1];
+    unsigned count = 0;
+    bool merged = false;
+    const AccessStamp anybody = stamps::with_thread(now_, 0);
+    each_member(shadow_, value, [&](const ShadowMember &member) {
+        const bool stale = !clock_.of_this_block(member.stamp) && memory_.is_shared(address);
+        const bool alike = !merged && stamps::with_thread(member.stamp, 0) == anybody &&
+                           stamps::thread(member.stamp) / lanes_of_warp == thread_ / lanes_of_warp;
+        if (alike) {
+            merged = true;
+            const std::uint32_t lanes = member.lanes == 0 ? lane_of(member.stamp) : member.lanes;
+            kept[count++] = {member.stamp, lanes | lane_of(now_)};
+        } else if (!stale && !(replaces(member.stamp) && all_come_before(member, address))) {
+            kept[count++] = member;
+        }
+        return true;
+    });
+    if (!merged)
+        kept[count++] = {now_, 0};
+    if (count > ShadowGroup::most) {
+        // The first accesses, a plain write, and the last ones stay.
+        const bool plain = kind(kept[2].stamp) == AccessKind::write;
+        std::copy(kept + (plain ? 4 : 3), kept + count, kept + (plain ? 3 : 2));
+        --count;
+    }
+    if (count == 1 && kept[0].lanes == 0) {
+        shadow_.drop(value);
+        return kept[0].stamp;
+    }
+    const std::uint32_t number = Shadow::is_reference(value) ? static_cast<std::uint32_t>(value) : shadow_.new_group();
+    ShadowGroup &group = shadow_.group(number);
+    for (unsigned place = 0; place < ShadowGroup::most; ++place) {
+        group.stamps[place] = place < count ? kept[place].stamp : 0;
+        group.lanes[place] = place < count ? kept[place].lanes : 0;
+    }
+    return kind_ == AccessKind::read ? reference_to(number) : Shadow::reference(number, Shadow::Rivals::none, 0);
+}
+
+// The reference to a group of reads.
+std::uint64_t RaceFinder::reference_to(std::uint32_t number) const {
+    const ShadowGroup &group = shadow_.group(number);
+    Shadow::Rivals rivals = Shadow::Rivals::none;
+    AccessStamp one = 0;
+    for (unsigned place = 0; place < ShadowGroup::most && group.stamps[place] != 0; ++place) {
+        const AccessStamp stamp = group.stamps[place];
+        if ((stamp & stamps::weak) != 0 || (clock_.of_this_block(stamp) && clock_.before_barrier(stamp)))
+            continue;
+        if (one == 0) {
+            one = stamp;
+        } else if (clock_.of_this_block(one) && clock_.of_this_block(stamp)) {
+            if (stamps::thread(one) / lanes_of_warp != stamps::thread(stamp) / lanes_of_warp)
+                rivals = std::max(rivals, Shadow::Rivals::of_block);
+        } else if (clock_.block_of(one) != clock_.block_of(stamp)) {
+            rivals = Shadow::Rivals::of_grid;
+        }
+    }
+    return Shadow::reference(number, rivals, clock_.first_of_generation());
+}
+
+// The place of the read of the thread among the reads of a cell; 0 if there is none.
+unsigned RaceFinder::own_read(std::uint64_t read) {
+    unsigned site = 0;
+    each_member(shadow_, read, [&](const ShadowMember &member) {
+        const bool same_warp = stamps::thread(member.stamp) / lanes_of_warp == thread_ / lanes_of_warp;
+        const bool mine = member.lanes == 0 ? stamps::thread(member.stamp) == thread_
+                                            : same_warp && (member.lanes & lane_of(now_)) != 0;
+        if (mine && clock_.of_this_block(member.stamp))
+            site = stamps::site(member.stamp);
+        return site == 0;
+    });
+    if (site != 0)
+        updating_[stamps::site(now_)] = true;
+    return site;
+}
+
+// Races
+
+// Adds bytes to the conflicts of the present access.
+void RaceFinder::add(AccessStamp first, std::uintptr_t begin, unsigned size) {
+    for (Conflict &conflict : conflicts_) {
+        if (conflict.first == first && conflict.end == begin) {
+            conflict.end += size;
+            return;
+        }
+    }
+    if (conflicts_.size() == 8)
+        report_all();
+    conflicts_.push_back({first, begin, begin + size});
+}
+
+void RaceFinder::report_all() {
+    for (const Conflict &conflict : conflicts_)
+        report(conflict);
+    conflicts_.clear();
+}
+
+// A place has one number in the log of races, whether or not it is a release.
+unsigned RaceFinder::shown_site(unsigned site) {
+    const CodeSites::Site found = sites_[site];
+    return found.kind == AccessKind::volatile_release
+               ? sites_.number(found.code, AccessKind::volatile_write, found.size)
+               : site;
+}
+
+void RaceFinder::report(const Conflict &conflict) {
+    const unsigned one = shown_site(stamps::site(conflict.first)), other = shown_site(stamps::site(now_));
+    bool is_new;
+    KernelRace *const race = log_.race_of(one, other, is_new);
+    if (race == nullptr)
+        return;
+    const AccessKind first = kind(conflict.first);
+    const bool both_write = writes(first) && writes(kind_);
+    const bool near = clock_.of_this_block(conflict.first);
+    if (is_new) {
+        *race = {conflict.begin,
+                 conflict.end - conflict.begin,
+                 described(conflict.first),
+                 described(now_),
+                 missing(conflict.first),
+                 both_write && !is_atomic(first) && !is_atomic(kind_),
+                 memory_.is_shared(conflict.begin),
+                 0};
+    } else if (race->missing <= Missing::barrier &&
+               (!near || (race->missing == Missing::warp_barrier &&
+                          stamps::thread(conflict.first) / lanes_of_warp != thread_ / lanes_of_warp))) {
+        race->missing = missing(conflict.first);
+    }
+    ++race->count;
+    if (both_write && race->missing == Missing::atomic && own_read_ != 0) {
+        // The read of an update comes before its write, and was reported first.
+        KernelRace *const of_read = log_.find(one, own_read_);
+        if (of_read != nullptr && of_read->missing <= Missing::barrier)
+            of_read->missing = Missing::atomic;
+    }
+    if (!race->same_value)
+        return;
+    Overwritten overwritten{race, conflict.begin, conflict.end - conflict.begin, {}};
+    if (overwritten.size > Overwritten::most) {
+        race->same_value = false;
+        return;
+    }
+    std::memcpy(overwritten.bytes, reinterpret_cast<const void *>(conflict.begin), overwritten.size);
+    overwritten_.push_back(overwritten);
+}
+
+void RaceFinder::look_at_overwritten() {
+    for (const Overwritten &before : overwritten_)
+        if (std::memcmp(before.bytes, reinterpret_cast<const void *>(before.address), before.size) != 0)
+            before.race->same_value = false;
+    overwritten_.clear();
+}
+
+Missing RaceFinder::missing(AccessStamp first) const {
+    const bool near = clock_.of_this_block(first);
+    const AccessKind kind_of_first = kind(first);
+    if (!near) {
+        const bool narrow = kind_of_first == AccessKind::atomic_of_block || kind_ == AccessKind::atomic_of_block;
+        if ((narrow && !is_plain(kind_of_first) && !is_plain(kind_)) ||
+            hand_overs_.knows(thread_, first, !is_plain(kind_of_first), true))
+            return Missing::scope;
+    }
+    const HandOverHints::Guess guess = hints_.about(thread_, first);
+    if (guess == HandOverHints::Guess::likely)
+        return Missing::fence;
+    if (updating_[stamps::site(first)] && updating_[stamps::site(now_)])
+        return Missing::atomic;
+    if (!near)
+        return guess == HandOverHints::Guess::perhaps ? Missing::fence : Missing::atomic;
+    return stamps::thread(first) / lanes_of_warp == thread_ / lanes_of_warp ? Missing::warp_barrier : Missing::barrier;
+}
+
+RacingAccess RaceFinder::described(AccessStamp stamp) const {
+    const CodeSites::Site &site = sites_[stamps::site(stamp)];
+    const unsigned rank = stamps::thread(stamp), number = clock_.block_of(stamp);
+    const abi::Index thread{rank % block_.x, rank / block_.x % block_.y, rank / block_.x / block_.y};
+    const abi::Index block{number % grid_.x, number / grid_.x % grid_.y, number / grid_.x / grid_.y};
+    return {site.kind, site.code, site.size, thread, block};
+}
+
+} // namespace tcuda
