@@ -85,6 +85,10 @@ class Wrong(NamedTuple):
     lines: frozenset[int]
     code: tuple[str, ...]
 
+    @property
+    def launch(self) -> Launch:
+        return self.program.launch
+
 
 class Program:
     """A program of the corpus.
@@ -139,21 +143,22 @@ class Source:
     """The source of several kernels.
 
     Attributes:
+        kernels: The kernels, by their names.
         text: The source.
-        first_lines: The line of each kernel's first line, from 1.
     """
 
-    def __init__(self, kernels: Iterable[tuple[str, tuple[str, ...]]], groups: bool) -> None:
+    def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
         lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
-        self.first_lines: dict[str, int] = {}
-        for name, code in kernels:
-            self.first_lines[name] = len(lines) + 1
-            lines += [line.replace(_KERNEL, f'extern "C" {_KERNEL}').replace("KERNEL", name) for line in code]
+        self.kernels = {one.name: one for one in kernels}
+        self._first_lines: dict[str, int] = {}
+        for name, one in self.kernels.items():
+            self._first_lines[name] = len(lines) + 1
+            lines += [line.replace(_KERNEL, f'extern "C" {_KERNEL}').replace("KERNEL", name) for line in one.code]
         self.text = "\n".join([*lines, ""])
 
     def marked(self, wrong: Wrong) -> frozenset[int]:
-        """Return the lines of the two accesses in this source."""
-        return frozenset(self.first_lines[wrong.name] + line for line in wrong.lines)
+        """Return the lines of the two accesses of a wrong kernel, from 1."""
+        return frozenset(self._first_lines[wrong.name] + line for line in wrong.lines)
 
 
 def numbers(count: int, dtype: Any = np.int32) -> np.ndarray[Any, Any]:
@@ -183,14 +188,13 @@ def topics() -> dict[str, list[Program]]:
 @functools.cache
 def right_source(topic: str) -> Source:
     """Return the source of the right kernels of a topic."""
-    return Source(((one.name, one.code) for one in topics()[topic]), topic == _GROUPS)
+    return Source(topics()[topic], topic == _GROUPS)
 
 
 @functools.cache
 def wrong_source(topic: str) -> Source:
     """Return the source of the wrong kernels of a topic."""
-    wrongs = (wrong for one in topics()[topic] for wrong in one.wrongs)
-    return Source(((wrong.name, wrong.code) for wrong in wrongs), topic == _GROUPS)
+    return Source((wrong for one in topics()[topic] for wrong in one.wrongs), topic == _GROUPS)
 
 
 def compiled(xp: Any, source: Source, *options: str) -> Any:

@@ -60,8 +60,7 @@ def launch(
     origin = module.symbol("tcuda_module")
     assert origin is not None
     variables = [
-        (origin[0] + place, origin[0] + place + size)
-        for _, place, size in global_variables.variables(library, source)
+        (origin[0] + place, origin[0] + place + size) for _, place, size in global_variables.variables(library, source)
     ]
     return EmulatedLaunch(
         function,

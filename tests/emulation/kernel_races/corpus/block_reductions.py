@@ -16,7 +16,7 @@ __global__ void KERNEL(const int* x, int* sums) {
     __shared__ int part[64];
     int t = threadIdx.x;
     part[t] = x[blockIdx.x * 64 + t];  // A(load)
-    __syncthreads();  // missing barrier (load): ;
+    __syncthreads();  // missing warp barrier (load): ;
     for (int step = 1; step < 64; step *= 2) {
         if (t % (2 * step) == 0) part[t] += part[t + step];  // A(level) B
         __syncthreads();  // missing barrier (level): ;
@@ -256,14 +256,14 @@ struct KERNEL_Place { float value; int index; };
 __global__ void KERNEL(const float* x, int* index) {
     __shared__ KERNEL_Place best[64];
     int t = threadIdx.x;
-    best[t].value = x[t];
-    best[t].index = t;  // A(index)
-    __syncthreads();  // missing barrier (index): ;
+    best[t].value = x[t];  // A(load)
+    best[t].index = t;
+    __syncthreads();  // missing barrier (load): ;
     for (int step = 32; step > 0; step /= 2) {
-        if (t < step && best[t].value < best[t + step].value) {
-            best[t] = best[t + step];  // A B B(index)
+        if (t < step && best[t].value < best[t + step].value) {  // A B(load)
+            best[t] = best[t + step];  // B
         }
-        __syncthreads();  // missing barrier: ;
+        __syncthreads();  // missing warp barrier: ;
     }
     if (t == 0) index[0] = best[0].index;
 }
@@ -277,12 +277,12 @@ def largest_of_structs() -> Launch:
 __global__ void KERNEL(const int* x, int* least, int* most) {
     __shared__ int low[64], high[64];
     int t = threadIdx.x;
-    low[t] = high[t] = x[t];
+    low[t] = high[t] = x[t];  // A
     for (int step = 32; step > 0; step /= 2) {
         __syncthreads();  // missing barrier: ;
         if (t < step) {
             low[t] = min(low[t], low[t + step]);
-            high[t] = max(high[t], high[t + step]);  // A B
+            high[t] = max(high[t], high[t + step]);  // B
         }
     }
     if (t == 0) least[0] = low[0];
@@ -332,12 +332,12 @@ def total_in_shared_memory() -> Launch:
 __global__ void KERNEL(const float2* x, float2* sums) {
     __shared__ float2 part[64];
     int t = threadIdx.x;
-    part[t] = x[blockIdx.x * 64 + t];
+    part[t] = x[blockIdx.x * 64 + t];  // A
     for (int step = 32; step > 0; step /= 2) {
         __syncthreads();  // missing barrier: ;
         if (t < step) {
             part[t].x += part[t + step].x;
-            part[t].y -= part[t + step].y;  // A B
+            part[t].y -= part[t + step].y;  // B
         }
     }
     if (t == 0) sums[blockIdx.x] = part[0];

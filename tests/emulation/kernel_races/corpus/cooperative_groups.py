@@ -17,10 +17,10 @@ __global__ void KERNEL(const int* x, int* sums) {
     __shared__ int part[64];
     cg::thread_block block = cg::this_thread_block();
     int t = block.thread_rank();
-    part[t] = x[blockIdx.x * 64 + t];
+    part[t] = x[blockIdx.x * 64 + t];  // A
     for (int step = 32; step > 0; step /= 2) {
         block.sync();  // missing barrier: ;
-        if (t < step) part[t] += part[t + step];  // A B
+        if (t < step) part[t] += part[t + step];  // B
     }
     if (t == 0) sums[blockIdx.x] = part[0];
 }

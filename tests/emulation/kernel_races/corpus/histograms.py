@@ -92,8 +92,8 @@ def counts_of_equal_lanes() -> Launch:
 __global__ void KERNEL(const int* x, int* counts) {
     __shared__ unsigned char mine[4 * 64];  // four counts of each thread, which no other thread touches
     int t = threadIdx.x;
-    for (int bin = 0; bin < 4; ++bin) mine[bin * 64 + t] = 0;
-    for (int i = t; i < 1024; i += 64) mine[(x[i] % 4) * 64 + t]++;  // A B(many)
+    for (int bin = 0; bin < 4; ++bin) mine[bin * 64 + t] = 0;  // A
+    for (int i = t; i < 1024; i += 64) mine[(x[i] % 4) * 64 + t]++;  // A(many) B(many)
     // instead (many): for (int i = t; i < 1024; i += 64) mine[(x[i] % 4) * 64 + t / 2]++;
     __syncthreads();  // missing barrier: ;
     if (t < 4) {
@@ -132,9 +132,9 @@ __global__ void KERNEL(const int* x, int* counts, int* y) {
     if (t == 0) {
         int sum = 0;
         for (int d = 0; d < 4; ++d) {
-            int count = place[d];  // B(count)
+            int count = place[d];
             counts[d] = count;
-            place[d] = sum;  // A(start)
+            place[d] = sum;  // A(start) B(count)
             sum += count;
         }
     }

@@ -1,4 +1,4 @@
-"""Which bytes two threads touch: vectors, structs, bytes beside each other, arrays that share memory, rows that overlap.
+"""Which bytes two threads touch: vectors, structs, neighbouring bytes, arrays that share memory, rows that overlap.
 
 The patterns are those of the chapters on device memory accesses and on shared memory of the CUDA C++ Programming Guide:
 vector types, dynamic shared memory that several arrays share, and loops that stride over a grid.

@@ -200,15 +200,14 @@ def flag_set_by_a_plain_write() -> Launch:
 
 @program(r"""
 __global__ void KERNEL(const int* x, int* y, int n) {
-    __shared__ int ring[4];
-    __shared__ int made, used;
+    __shared__ int box, made, used;
     if (threadIdx.x == 0) made = used = 0;
     __syncthreads();
     if (threadIdx.x == 0) {
         for (int i = 0; i < n; ++i) {
-            while (i - atomicAdd(&used, 0) >= 4) {}  // instead (full): while (i - atomicAdd(&used, 0) >= 5) {}
+            while (atomicAdd(&used, 0) < i) {}
             __threadfence_block();
-            ring[i % 4] = x[i];  // A
+            box = x[i];  // A
             __threadfence_block();  // missing fence (made): ;
             atomicAdd(&made, 1);
         }
@@ -216,14 +215,14 @@ __global__ void KERNEL(const int* x, int* y, int n) {
         for (int i = 0; i < n; ++i) {
             while (atomicAdd(&made, 0) <= i) {}
             __threadfence_block();
-            y[i] = 2 * ring[i % 4];  // B
+            y[i] = 2 * box;  // B
             __threadfence_block();  // missing fence (used): ;
             atomicAdd(&used, 1);
         }
     }
 }
 """)
-def ring_of_a_producer_and_a_consumer() -> Launch:
+def box_of_a_producer_and_a_consumer() -> Launch:
     x = numbers(20)
     return Launch(1, 64, x, Out(2 * x), 20)
 

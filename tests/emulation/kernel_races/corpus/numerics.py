@@ -72,7 +72,7 @@ __global__ void KERNEL(float* matrix) {
     for (int k = 0; k < 15; ++k) {
         __syncthreads();  // missing barrier (updated): ;
         if (i > k && j == k) a[i][k] /= a[k][k];  // A B(updated)
-        __syncthreads();  // missing barrier: ;
+        __syncthreads();  // missing warp barrier: ;
         if (i > k && j > k) a[i][j] -= a[i][k] * a[k][j];  // B A(updated)
     }
     matrix[i * 16 + j] = a[i][j];
@@ -94,7 +94,7 @@ __global__ void KERNEL(float* matrix) {
     for (int j = 0; j < 8; ++j) a[i][j] = i < 8 ? matrix[i * 8 + j] : 0;
     for (int k = 0; k < 8; ++k) {
         if (i == k) a[k][k] = sqrtf(a[k][k]);  // A
-        __syncthreads();  // missing barrier: ;
+        __syncthreads();  // missing warp barrier: ;
         if (i > k && i < 8) a[i][k] /= a[k][k];  // B
         __syncthreads();
         for (int j = k + 1; j <= i && i < 8; ++j) a[i][j] -= a[i][k] * a[j][k];

@@ -55,9 +55,9 @@ __global__ void KERNEL(const int* x, int* y, int* count) {
     __syncthreads();
     if (value % 2) kept[atomicAdd(&of_block, 1)] = value;  // A(kept)
     __syncthreads();  // missing barrier (kept): ;
-    if (t == 0) start = atomicAdd(count, of_block);  // A
-    __syncthreads();  // missing barrier: ;
-    if (t < of_block) y[start + t] = kept[t];  // B B(kept)
+    if (t == 0) start = atomicAdd(count, of_block);  // A B(kept)
+    __syncthreads();  // missing warp barrier: ;
+    if (t < of_block) y[start + t] = kept[t];  // B
 }
 """)
 def filter_by_a_list_of_the_block() -> Launch:
@@ -145,13 +145,10 @@ def chunks_of_work() -> Launch:
 
 @program(r"""
 __global__ void KERNEL(const int* x, int* items, int* tail, int* y) {
-    __shared__ int ready;
     int t = threadIdx.x;
     items[atomicAdd(tail, 1)] = x[t];  // A
     __syncthreads();  // missing barrier: ;
-    if (t == 0) ready = atomicAdd(tail, 0);
-    __syncthreads();
-    if (t < ready) y[ready - 1 - t] = items[ready - 1 - t];  // B
+    y[t] = items[63 - t];  // B
 }
 """)
 def queue_filled_and_emptied() -> Launch:

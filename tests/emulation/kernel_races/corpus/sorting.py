@@ -57,12 +57,12 @@ def step_of_a_bitonic_sort_of_a_grid() -> Launch:
 __global__ void KERNEL(const int* x, int* y, int n) {
     extern __shared__ int keys[];
     int t = threadIdx.x;
-    keys[2 * t] = x[2 * t];
+    keys[2 * t] = x[2 * t];  // A
     keys[2 * t + 1] = x[2 * t + 1];
     for (int round = 0; round < n; ++round) {
         __syncthreads();  // missing barrier: ;
         int i = 2 * t + round % 2;
-        if (i + 1 < n && keys[i] > keys[i + 1]) {  // A
+        if (i + 1 < n && keys[i] > keys[i + 1]) {
             int left = keys[i];
             keys[i] = keys[i + 1];
             keys[i + 1] = left;  // B
@@ -177,12 +177,12 @@ def digits_of_blocks() -> Launch:
 __global__ void KERNEL(const int* x, const int* starts, int* y, int shift) {
     __shared__ int next[4];
     int t = threadIdx.x, digit = x[t] >> shift & 3;
-    if (t < 4) next[t] = starts[t];  // A(start)
-    __syncthreads();  // missing barrier (start): ;
+    if (t < 4) next[t] = starts[t];
+    __syncthreads();
     for (int warp = 0; warp < 2; ++warp) {
         if (t / 32 == warp) {
             unsigned same = __match_any_sync(0xffffffff, digit), before = same & ((1u << t % 32) - 1);
-            int place = next[digit] + __popc(before);  // B(start) A(read) B
+            int place = next[digit] + __popc(before);  // A(read) B
             __syncwarp();  // missing warp barrier (read): ;
             y[place % 64] = x[t];
             if (before == 0) next[digit] += __popc(same);  // A B(read)

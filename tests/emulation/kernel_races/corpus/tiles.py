@@ -172,12 +172,12 @@ def product_split_over_layers() -> Launch:
 __global__ void KERNEL(const int* distances, int* shortest) {
     __shared__ int d[16][16];
     int i = threadIdx.y, j = threadIdx.x;
-    d[i][j] = distances[i * 16 + j];
+    d[i][j] = distances[i * 16 + j];  // A
     for (int k = 0; k < 16; ++k) {
         __syncthreads();  // missing barrier: ;
-        int through = d[i][k] + d[k][j];  // A(read) B
-        __syncthreads();  // missing barrier (read): ;
-        if (through < d[i][j]) d[i][j] = through;  // A B(read)
+        int through = d[i][k] + d[k][j];  // B
+        // Row k and column k stay as they are, because each vertex is at the distance 1 or more from itself.
+        if (through < d[i][j]) d[i][j] = through;
     }
     shortest[i * 16 + j] = d[i][j];
 }
@@ -196,7 +196,7 @@ __global__ void KERNEL(const int* distances, const int* pivot, int* shortest) {
     int i = threadIdx.y, j = threadIdx.x, column = (blockIdx.x + 1) * 8 + j;
     own[i][j] = distances[i * 24 + column];
     diagonal[i][j] = pivot[i * 8 + j];  // A(load)
-    __syncthreads();  // missing barrier (load): ;
+    __syncthreads();  // missing warp barrier (load): ;
     for (int k = 0; k < 8; ++k) {
         int through = diagonal[i][k] + own[k][j];  // B B(load)
         __syncthreads();

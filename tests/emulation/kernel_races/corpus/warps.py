@@ -95,7 +95,8 @@ __global__ void KERNEL(const int* x, int* y) {
     int t = threadIdx.x, lane = t % 32, warp = t / 32;
     bool kept = x[t] < 60;
     unsigned votes = __ballot_sync(0xffffffff, kept);
-    int before = __popc(votes & ((1u << lane) - 1));  // instead (same): int before = __popc(votes & ((1u << lane / 2) - 1));
+    int before = __popc(votes & ((1u << lane) - 1));
+    // instead (same): int before = __popc(votes & ((1u << lane / 2) - 1));
     if (kept) list[warp][before] = x[t];  // A A(same) B(same)
     __syncwarp();  // missing warp barrier: ;
     if (lane < __popc(votes)) y[t] = list[warp][lane];  // B
