@@ -66,8 +66,10 @@ AccessStamp BlockClock::next_stamp(unsigned thread) {
     auto phase = first_of_generation_;
     while (phase < phases_.size() && phases_[phase].upper != upper)
         ++phase;
-    if (phase == phases_.size())
+    if (phase == phases_.size()) {
         phases_.push_back({block_, generation_, upper});
+        has_phases_ = phases_.size() < 1u << stamps::phase_bits;
+    }
     return stamps_[thread] = stamps::of(phase, steps_[thread] & ((1u << stamps::step_bits) - 1), thread);
 }
 

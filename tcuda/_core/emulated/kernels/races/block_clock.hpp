@@ -56,7 +56,7 @@ public:
     const std::uint32_t *known_steps(unsigned thread) const { return &known_[thread * lanes]; }
     bool has_joined(unsigned thread) const { return joined_[thread / lanes] != 0; }
     // Whether stamps are left.
-    bool has_phases() const { return phases_.size() < 1u << stamps::phase_bits; }
+    bool has_phases() const { return has_phases_; }
 
 private:
     // The steps of a phase have the same upper bits.
@@ -76,6 +76,7 @@ private:
     std::vector<std::uint32_t> known_;
     std::vector<unsigned char> joined_; // for each warp, whether its lanes have met since the last barrier
     std::vector<Phase> phases_;
+    bool has_phases_ = true;
 };
 
 } // namespace tcuda

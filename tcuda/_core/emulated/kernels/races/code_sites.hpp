@@ -1,7 +1,9 @@
 // The places of the code that access memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "emulated/kernels/races/access_stamp.hpp"
@@ -16,21 +18,47 @@ public:
         std::uint32_t code; // behind the call of the hook, from the beginning of the library
         std::uint32_t size;
         AccessKind kind;
+        bool updates; // whether a thread writes here what it has read before
     };
 
-    CodeSites();
+    CodeSites() : entries_(places) {
+        sites_.reserve(most);
+        for (unsigned kind = 0; kind < unknown; ++kind)
+            sites_.push_back({0, 0, static_cast<AccessKind>(kind), false});
+    }
 
     // The number of the place.
-    unsigned number(std::uint32_t code, AccessKind kind, std::uint64_t size);
+    unsigned number(std::uint32_t code, AccessKind kind, std::uint64_t size) {
+        const std::uint64_t key = std::uint64_t(code) << 8 | static_cast<std::uint64_t>(kind) << 4 | 1;
+        for (std::uint64_t place = key * 0x9e3779b97f4a7c15ull >> 49;; ++place) {
+            std::uint64_t &entry = entries_[place % places];
+            if (entry >> 16 == key)
+                return entry & 0xffff;
+            if (entry == 0)
+                return add(entry, key, {code, shown(size), kind, false});
+        }
+    }
+    Site &operator[](unsigned number) { return sites_[number]; }
     const Site &operator[](unsigned number) const { return sites_[number]; }
 
 private:
     static constexpr unsigned most = 1u << stamps::site_bits;
-    static constexpr unsigned places = 2 * most; // of the table
+    static constexpr unsigned places = 4 * most; // of the table
     static constexpr unsigned unknown = 8;       // one for each kind
 
+    static std::uint32_t shown(std::uint64_t size) {
+        return static_cast<std::uint32_t>(std::min<std::uint64_t>(size, std::numeric_limits<std::uint32_t>::max()));
+    }
+    unsigned add(std::uint64_t &entry, std::uint64_t key, Site site) {
+        if (sites_.size() == most)
+            return static_cast<unsigned>(site.kind);
+        entry = key << 16 | sites_.size();
+        sites_.push_back(site);
+        return static_cast<unsigned>(sites_.size() - 1);
+    }
+
     std::vector<Site> sites_;
-    std::vector<std::uint16_t> numbers_; // by the hash of the place; 0 if empty
+    std::vector<std::uint64_t> entries_; // the key and the number, by the hash of the key; 0 if empty
 };
 
 } // namespace tcuda

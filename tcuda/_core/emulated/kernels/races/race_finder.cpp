@@ -40,7 +40,7 @@ bool ModuleMemory::is_shared(std::uintptr_t address) const {
 
 RaceFinder::RaceFinder(ModuleMemory memory, abi::Index grid, abi::Index block)
     : memory_(std::move(memory)), grid_(grid), block_(block), clock_(block.x * block.y * block.z),
-      hand_overs_(clock_, block.x * block.y * block.z), hints_(clock_), updating_(1u << stamps::site_bits) {
+      hand_overs_(clock_, block.x * block.y * block.z), hints_(clock_) {
     conflicts_.reserve(8);
     overwritten_.reserve(8);
 }
@@ -95,63 +95,63 @@ void RaceFinder::finish() noexcept {
 // Accesses
 
 AccessKind RaceFinder::kind_of(abi::Touch touch) {
-    switch (touch) {
-    case abi::Touch::read:
-        return AccessKind::read;
-    case abi::Touch::write:
-        return AccessKind::write;
-    case abi::Touch::volatile_read:
-        return AccessKind::volatile_read;
-    case abi::Touch::volatile_write:
-        return AccessKind::volatile_write;
-    case abi::Touch::atomic_read:
-        return AccessKind::atomic_read;
-    case abi::Touch::atomic_of_block:
-        return AccessKind::atomic_of_block;
-    default:
-        return AccessKind::atomic_of_device;
-    }
+    constexpr AccessKind kinds[] = {
+        AccessKind::read,        AccessKind::write,           AccessKind::volatile_read,   AccessKind::volatile_write,
+        AccessKind::atomic_read, AccessKind::atomic_of_block, AccessKind::atomic_of_device};
+    return kinds[static_cast<unsigned>(touch)];
+}
+
+// Whether nothing more needs to be known of an access of the value: it comes before the last barrier of the block.
+inline bool RaceFinder::is_over(std::uint64_t value) const {
+    return !Shadow::is_reference(value) && clock_.of_this_block(value) && clock_.before_barrier(value);
+}
+
+// Whether every thread that could race with the present access races with an access of the group too.
+inline bool RaceFinder::has_rivals(std::uint64_t value) const {
+    if (!Shadow::is_reference(value) || hand_overs_.used())
+        return false;
+    const Shadow::Rivals rivals = Shadow::rivals(value);
+    return rivals == Shadow::Rivals::of_grid ||
+           (rivals == Shadow::Rivals::of_block && Shadow::phase(value) >= clock_.first_of_generation());
 }
 
 // Whether the access changes nothing that is known of the cell, and meets nothing new.
-inline bool RaceFinder::is_repeated(const ShadowCell &cell, AccessStamp now, bool write) const {
-    const AccessStamp moment = stamps::moment(now);
-    if (write)
+inline bool RaceFinder::is_repeated(const ShadowCell &cell) const {
+    const AccessStamp moment = stamps::moment(now_);
+    if (kind_ == AccessKind::write)
         return stamps::moment(cell.written) == moment && (cell.read == 0 || stamps::moment(cell.read) == moment);
-    if (stamps::moment(cell.read) == moment)
-        return true;
-    if (!Shadow::is_reference(cell.read) || hand_overs_.used())
-        return false;
-    const Shadow::Rivals rivals = Shadow::rivals(cell.read);
-    if (rivals == Shadow::Rivals::none ||
-        (rivals == Shadow::Rivals::of_block && Shadow::phase(cell.read) < clock_.first_of_generation()))
-        return false;
-    if (cell.written == 0)
-        return true;
-    return !Shadow::is_reference(cell.written) && clock_.of_this_block(cell.written) &&
-           clock_.before_barrier(cell.written);
+    return kind_ == AccessKind::read && stamps::moment(cell.read) == moment;
 }
 
-// Whether the whole access is repeated.
-inline bool RaceFinder::touches_again(std::uintptr_t address, std::uint64_t size, AccessStamp now, bool write) {
-    const unsigned offset = static_cast<unsigned>(address) & ((1u << Shadow::page_shift) - 1);
-    if (size > 16 || offset + size > 1u << Shadow::page_shift)
+// Does what visit() does, if that is easy.
+inline bool RaceFinder::is_easy(ShadowCell &cell) {
+    if (is_repeated(cell))
+        return true;
+    if (kind_ == AccessKind::atomic_of_device)
+        return cell.read == 0 && has_rivals(cell.written);
+    if (kind_ > AccessKind::write || !(cell.written == 0 || is_over(cell.written)))
         return false;
-    const ShadowCell *cell = shadow_.page(address >> Shadow::page_shift) + offset / Shadow::unit;
-    if (((address | size) & (Shadow::unit - 1)) == 0) {
-        for (unsigned left = static_cast<unsigned>(size) / Shadow::unit; left != 0; --left, ++cell)
-            if (!is_repeated(*cell, now, write))
-                return false;
+    if (cell.read == 0 || is_over(cell.read)) {
+        (kind_ == AccessKind::write ? cell.written : cell.read) = now_;
+        if (kind_ == AccessKind::write)
+            cell.read = 0;
         return true;
     }
-    const unsigned first = offset % Shadow::unit, last = first + static_cast<unsigned>(size);
-    if (last > Shadow::unit || !Shadow::is_split(*cell))
+    if (kind_ == AccessKind::write || !Shadow::is_reference(cell.read))
         return false;
-    const ShadowCell *const parts = shadow_.parts(*cell);
-    for (unsigned part = first; part < last; ++part)
-        if (!is_repeated(parts[part], now, write))
-            return false;
-    return true;
+    if (has_rivals(cell.read))
+        return true;
+    ShadowGroup &group = shadow_.group(cell.read);
+    constexpr AccessStamp lane = AccessStamp(lanes_of_warp - 1) << stamps::thread_shift;
+    for (unsigned place = 0; place < ShadowGroup::most; ++place) {
+        if ((group.stamps[place] | lane) == (now_ | lane)) {
+            if (group.lanes[place] == 0)
+                group.lanes[place] = lane_of(group.stamps[place]);
+            group.lanes[place] |= lane_of(now_);
+            return true;
+        }
+    }
+    return false;
 }
 
 void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
@@ -161,26 +161,28 @@ void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t si
     try {
         if (!overwritten_.empty())
             look_at_overwritten();
-        AccessStamp now = clock_.now(thread);
-        thread_ = thread;
-        if (touch <= abi::Touch::write) {
-            if (!touches_again(address, size, now, touch == abi::Touch::write))
-                look_at(address, size, site, now, kind_of(touch));
-        } else if (touch == abi::Touch::fresh) {
+        if (touch == abi::Touch::fresh) {
             forget(address, size);
+            return;
+        }
+        thread_ = thread;
+        kind_ = kind_of(touch);
+        if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
+            kind_ = AccessKind::volatile_release;
+        const auto code = static_cast<std::uint32_t>(site - memory_.library.begin);
+        now_ = clock_.now(thread) | sites_.number(code, kind_, size);
+        if (is_plain(kind_)) {
+            look_at(address, size);
         } else {
-            AccessKind kind = kind_of(touch);
-            now |= stamps::weak;
-            const abi::Scope scope = kind == AccessKind::atomic_of_block ? abi::Scope::block : abi::Scope::device;
-            const bool updates = kind >= AccessKind::atomic_of_block;
-            if (kind != AccessKind::volatile_write) {
+            now_ |= stamps::weak;
+            const abi::Scope scope = kind_ == AccessKind::atomic_of_block ? abi::Scope::block : abi::Scope::device;
+            const bool updates = kind_ >= AccessKind::atomic_of_block;
+            if (updates || !writes(kind_)) {
                 hints_.read(thread, address);
                 hand_overs_.read(thread, address, scope);
-            } else if (hand_overs_.has_just_fenced(thread)) {
-                kind = AccessKind::volatile_release;
             }
-            look_at(address, size, site, now, kind);
-            if (writes(kind)) {
+            look_at(address, size);
+            if (writes(kind_)) {
                 hints_.write(thread, address);
                 hand_overs_.write(thread, address, scope, updates);
                 clock_.advance(thread);
@@ -192,22 +194,19 @@ void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t si
     }
 }
 
-void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size, std::uintptr_t site, AccessStamp now,
-                         AccessKind kind) {
-    const auto code = static_cast<std::uint32_t>(site - memory_.library.begin);
-    now_ = now | sites_.number(code, kind, size);
-    kind_ = kind;
+inline void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size) {
     own_read_ = 0;
     const std::uintptr_t end = address + size;
     while (address < end) {
-        ShadowCell *cells = shadow_.page(address >> Shadow::page_shift);
+        ShadowCell *const cells = shadow_.page(address >> Shadow::page_shift);
         const std::uintptr_t stop = std::min(end, ((address >> Shadow::page_shift) + 1) << Shadow::page_shift);
         while (address < stop) {
             const std::uintptr_t begin = address & ~std::uintptr_t(Shadow::unit - 1);
-            const unsigned first = static_cast<unsigned>(address - begin);
+            const auto first = static_cast<unsigned>(address - begin);
             const auto last = static_cast<unsigned>(std::min<std::uintptr_t>(stop - begin, Shadow::unit));
-            const auto number = static_cast<unsigned>(begin >> 2) & (Shadow::page_cells - 1);
-            visit_unit(cells[number], begin, first, last);
+            ShadowCell &cell = cells[begin / Shadow::unit % Shadow::page_cells];
+            if (last - first != Shadow::unit || !is_easy(cell))
+                visit_unit(cell, begin, first, last);
             address = begin + last;
         }
     }
@@ -215,7 +214,7 @@ void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size, std::uintpt
         report_all();
 }
 
-inline void RaceFinder::visit_unit(ShadowCell &cell, std::uintptr_t begin, unsigned first, unsigned last) {
+void RaceFinder::visit_unit(ShadowCell &cell, std::uintptr_t begin, unsigned first, unsigned last) {
     const bool whole = first == 0 && last == Shadow::unit;
     if (!Shadow::is_split(cell)) {
         if (whole) {
@@ -226,12 +225,13 @@ inline void RaceFinder::visit_unit(ShadowCell &cell, std::uintptr_t begin, unsig
     }
     ShadowCell *const parts = shadow_.parts(cell);
     for (unsigned part = first; part < last; ++part)
-        visit(parts[part], begin + part, 1);
+        if (!is_easy(parts[part]))
+            visit(parts[part], begin + part, 1);
     if (whole)
         shadow_.join(cell);
 }
 
-inline void RaceFinder::visit(ShadowCell &cell, std::uintptr_t begin, unsigned size) {
+void RaceFinder::visit(ShadowCell &cell, std::uintptr_t begin, unsigned size) {
     const bool write = writes(kind_);
     if (write && cell.read != 0)
         own_read_ = own_read(cell.read);
@@ -390,28 +390,35 @@ std::uint64_t RaceFinder::with_present(std::uint64_t value, std::uintptr_t addre
         group.stamps[place] = place < count ? kept[place].stamp : 0;
         group.lanes[place] = place < count ? kept[place].lanes : 0;
     }
-    return kind_ == AccessKind::read ? reference_to(number) : Shadow::reference(number, Shadow::Rivals::none, 0);
+    const bool same_kind = kind_ == AccessKind::read || kind_ == AccessKind::atomic_of_device;
+    return Shadow::reference(number, same_kind ? rivals_in(group, count) : Shadow::Rivals::none,
+                             clock_.first_of_generation());
 }
 
-// The reference to a group of reads.
-std::uint64_t RaceFinder::reference_to(std::uint32_t number) const {
-    const ShadowGroup &group = shadow_.group(number);
+// What the accesses of the kind of the present one in a group stand for.
+Shadow::Rivals RaceFinder::rivals_in(const ShadowGroup &group, unsigned count) const {
     Shadow::Rivals rivals = Shadow::Rivals::none;
     AccessStamp one = 0;
-    for (unsigned place = 0; place < ShadowGroup::most && group.stamps[place] != 0; ++place) {
+    for (unsigned place = 0; place < count; ++place) {
         const AccessStamp stamp = group.stamps[place];
-        if ((stamp & stamps::weak) != 0 || (clock_.of_this_block(stamp) && clock_.before_barrier(stamp)))
+        const bool here = clock_.of_this_block(stamp);
+        if (here && clock_.before_barrier(stamp))
             continue;
+        if (kind(stamp) != kind_) {
+            if (writes(kind_))
+                return Shadow::Rivals::none;
+            continue;
+        }
         if (one == 0) {
             one = stamp;
-        } else if (clock_.of_this_block(one) && clock_.of_this_block(stamp)) {
+        } else if (here && clock_.of_this_block(one)) {
             if (stamps::thread(one) / lanes_of_warp != stamps::thread(stamp) / lanes_of_warp)
                 rivals = std::max(rivals, Shadow::Rivals::of_block);
         } else if (clock_.block_of(one) != clock_.block_of(stamp)) {
             rivals = Shadow::Rivals::of_grid;
         }
     }
-    return Shadow::reference(number, rivals, clock_.first_of_generation());
+    return rivals;
 }
 
 // The place of the read of the thread among the reads of a cell; 0 if there is none.
@@ -426,7 +433,7 @@ unsigned RaceFinder::own_read(std::uint64_t read) {
         return site == 0;
     });
     if (site != 0)
-        updating_[stamps::site(now_)] = true;
+        sites_[stamps::site(now_)].updates = true;
     return site;
 }
 
@@ -519,7 +526,7 @@ Missing RaceFinder::missing(AccessStamp first) const {
     const HandOverHints::Guess guess = hints_.about(thread_, first);
     if (guess == HandOverHints::Guess::likely)
         return Missing::fence;
-    if (updating_[stamps::site(first)] && updating_[stamps::site(now_)])
+    if (sites_[stamps::site(first)].updates && sites_[stamps::site(now_)].updates)
         return Missing::atomic;
     if (!near)
         return guess == HandOverHints::Guess::perhaps ? Missing::fence : Missing::atomic;

@@ -60,9 +60,11 @@ private:
     };
 
     static AccessKind kind_of(abi::Touch touch);
-    bool is_repeated(const ShadowCell &cell, AccessStamp now, bool write) const;
-    bool touches_again(std::uintptr_t address, std::uint64_t size, AccessStamp now, bool write);
-    void look_at(std::uintptr_t address, std::uint64_t size, std::uintptr_t site, AccessStamp now, AccessKind kind);
+    bool is_repeated(const ShadowCell &cell) const;
+    bool is_easy(ShadowCell &cell);
+    bool is_over(std::uint64_t value) const;
+    bool has_rivals(std::uint64_t value) const;
+    void look_at(std::uintptr_t address, std::uint64_t size);
     void visit(ShadowCell &cell, std::uintptr_t begin, unsigned size);
     void visit_unit(ShadowCell &cell, std::uintptr_t begin, unsigned first, unsigned last);
     void forget(std::uintptr_t address, std::uint64_t size);
@@ -73,7 +75,7 @@ private:
     bool comes_before(AccessStamp other, std::uintptr_t address) const;
     bool all_come_before(const ShadowMember &member, std::uintptr_t address) const;
     std::uint64_t with_present(std::uint64_t value, std::uintptr_t address);
-    std::uint64_t reference_to(std::uint32_t group) const;
+    Shadow::Rivals rivals_in(const ShadowGroup &group, unsigned count) const;
     bool replaces(AccessStamp other) const;
     unsigned own_read(std::uint64_t read);
 
@@ -92,7 +94,6 @@ private:
     HandOvers hand_overs_;
     HandOverHints hints_;
     CodeSites sites_;
-    std::vector<bool> updating_; // for each site, whether a thread writes there what it has read
     Shadow shadow_;
     RaceLog log_;
     bool stopped_ = false, failed_ = false;

@@ -1,32 +1,42 @@
 #include "emulated/kernels/races/shadow.hpp"
 
-#include <cstdlib>
+#include <sys/mman.h>
+
 #include <new>
+#include <utility>
 
 namespace tcuda {
+namespace {
 
-void Shadow::Release::operator()(ShadowCell *cells) const { std::free(cells); }
+// Most launches use little memory, for which large pages would be a waste.
+constexpr std::size_t first_slabs = 2, first_pages = 64, later_pages = 512;
 
-ShadowCell *Shadow::find(std::uintptr_t number) {
-    auto &cells = pages_[number];
-    if (cells == nullptr) {
-        cells.reset(static_cast<ShadowCell *>(std::calloc(page_cells, sizeof(ShadowCell))));
-        if (cells == nullptr)
-            throw std::bad_alloc();
-    }
-    near_[number % nears] = {number, cells.get()};
-    return cells.get();
+} // namespace
+
+Shadow::Slab::Slab(std::size_t pages) : bytes_(pages * page_cells * sizeof(ShadowCell)) {
+    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED)
+        throw std::bad_alloc();
+    if (pages > first_pages)
+        madvise(memory_, bytes_, MADV_HUGEPAGE);
 }
 
-std::uint32_t Shadow::new_group() {
-    if (free_groups_.empty()) {
-        groups_.push_back({});
-        return static_cast<std::uint32_t>(groups_.size() - 1);
+Shadow::Slab::~Slab() { munmap(memory_, bytes_); }
+
+ShadowCell *Shadow::find(std::uintptr_t number) {
+    const auto [place, is_new] = pages_.try_emplace(number, nullptr);
+    if (is_new) {
+        if (left_ == 0) {
+            const std::size_t pages = slabs_.size() < first_slabs ? first_pages : later_pages;
+            slabs_.emplace_back(new Slab(pages));
+            next_ = slabs_.back()->cells();
+            left_ = pages;
+        }
+        place->second = std::exchange(next_, next_ + page_cells);
+        --left_;
     }
-    const std::uint32_t number = free_groups_.back();
-    free_groups_.pop_back();
-    groups_[number] = {};
-    return number;
+    near_[number % nears] = {number, place->second};
+    return place->second;
 }
 
 std::uint64_t Shadow::copied(std::uint64_t value) {
@@ -38,15 +48,8 @@ std::uint64_t Shadow::copied(std::uint64_t value) {
 }
 
 void Shadow::split(ShadowCell &cell) {
-    std::uint32_t number;
-    if (free_parts_.empty()) {
-        number = static_cast<std::uint32_t>(parts_.size() / unit);
-        parts_.resize(parts_.size() + unit);
-    } else {
-        number = free_parts_.back();
-        free_parts_.pop_back();
-    }
-    ShadowCell *const parts = &parts_[static_cast<std::size_t>(number) * unit];
+    const std::uint32_t number = parts_.take();
+    ShadowCell *const parts = parts_[number].cells;
     parts[0] = cell;
     for (unsigned part = 1; part < unit; ++part)
         parts[part] = {copied(cell.written), copied(cell.read)};
@@ -61,7 +64,7 @@ void Shadow::join(ShadowCell &cell) {
     for (unsigned part = 1; part < unit; ++part)
         if (all[part].written != first.written || all[part].read != first.read)
             return;
-    free_parts_.push_back(static_cast<std::uint32_t>(cell.written));
+    parts_.give_back(static_cast<std::uint32_t>(cell.written));
     cell = first;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulated/kernels/races/access_stamp.hpp"
+#include "emulated/kernels/races/pool.hpp"
 
 namespace tcuda {
 
@@ -61,41 +62,54 @@ public:
     }
     ShadowGroup &group(std::uint64_t reference) { return groups_[static_cast<std::uint32_t>(reference)]; }
     const ShadowGroup &group(std::uint64_t reference) const { return groups_[static_cast<std::uint32_t>(reference)]; }
-    std::uint32_t new_group();
+    std::uint32_t new_group() { return groups_.take(); } // with any contents
     // Gives back what the value refers to.
     void drop(std::uint64_t value) {
         if (is_reference(value))
-            free_groups_.push_back(static_cast<std::uint32_t>(value));
+            groups_.give_back(static_cast<std::uint32_t>(value));
     }
-    ShadowCell *parts(const ShadowCell &cell) {
-        return &parts_[static_cast<std::size_t>(static_cast<std::uint32_t>(cell.written)) * unit];
-    }
+    ShadowCell *parts(const ShadowCell &cell) { return parts_[static_cast<std::uint32_t>(cell.written)].cells; }
     // Makes the cells of the bytes of the cell.
     void split(ShadowCell &cell);
     // Undoes split(), if all bytes have the same single stamps.
     void join(ShadowCell &cell);
 
 private:
-    static constexpr unsigned nears = 128;
+    static constexpr unsigned nears = 4096;
 
     struct Near {
         std::uintptr_t number = ~std::uintptr_t(0);
         ShadowCell *cells = nullptr;
     };
 
-    struct Release {
-        void operator()(ShadowCell *cells) const;
+    struct Parts {
+        ShadowCell cells[unit];
+    };
+
+    // Cells that come from the system at once, which is the most expensive part of their use.
+    class Slab {
+    public:
+        explicit Slab(std::size_t pages);
+        ~Slab();
+        Slab(const Slab &) = delete;
+        Slab &operator=(const Slab &) = delete;
+        ShadowCell *cells() const { return static_cast<ShadowCell *>(memory_); }
+
+    private:
+        const std::size_t bytes_;
+        void *memory_;
     };
 
     ShadowCell *find(std::uintptr_t number);
     std::uint64_t copied(std::uint64_t value);
 
-    Near near_[nears];
-    std::unordered_map<std::uintptr_t, std::unique_ptr<ShadowCell[], Release>> pages_;
-    std::vector<ShadowGroup> groups_;
-    std::vector<std::uint32_t> free_groups_;
-    std::vector<ShadowCell> parts_;
-    std::vector<std::uint32_t> free_parts_;
+    std::unique_ptr<Near[]> near_{new Near[nears]};
+    std::unordered_map<std::uintptr_t, ShadowCell *> pages_;
+    std::vector<std::unique_ptr<Slab>> slabs_;
+    ShadowCell *next_ = nullptr; // the cells of the next page
+    std::size_t left_ = 0;       // the pages that the last slab has left
+    Pool<ShadowGroup> groups_;
+    Pool<Parts> parts_;
 };
 
 } // namespace tcuda
