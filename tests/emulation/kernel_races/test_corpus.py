@@ -8,34 +8,21 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tcuda
 from support import kernel_corpus
-from support.kernel_corpus import FOLDER, Launch, Out, Program, Source, Wrong, right_source, topics, wrong_source
-from support.racing_kernels import launch
-from tcuda.emulation.rtc.build import build
-from tcuda.emulation.rtc.source_lines import source_lines
-
-if TYPE_CHECKING:
-    from tcuda._core import KernelAccess, KernelRace
+from support.corpus_races import races
+from support.kernel_corpus import FOLDER, Program, Source, Wrong, right_source, topics, wrong_source
 
 PROGRAMS = [program for programs in topics().values() for program in programs]
 WRONGS = [wrong for program in PROGRAMS for wrong in program.wrongs]
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 """How far sums and mathematical functions of floating-point numbers may differ between the runtimes."""
-
-
-class Found(NamedTuple):
-    """A race that the search has found, with the lines of both accesses."""
-
-    lines: frozenset[int | None]
-    missing: str
-    race: KernelRace
 
 
 def name_of(one: Program | Wrong) -> str:
@@ -83,45 +70,6 @@ def test_a_right_kernel_gives_the_numbers(program: Program) -> None:
             np.testing.assert_allclose(out.of(found), expected, **CLOSE)
         else:
             np.testing.assert_array_equal(out.of(found), expected)
-
-
-@functools.cache
-def races(source: Source) -> dict[str, list[Found]]:
-    """Launch all kernels of a source, and return the races of each."""
-    found = {name: _races_of(source, name, one.launch) for name, one in source.kernels.items()}
-    codes = sorted(
-        {access.code for several in found.values() for race in several for access in (race.first, race.second)}
-    )
-    library, _ = build(source.text, races=True)
-    places = dict(zip(codes, source_lines(library, codes), strict=True))
-
-    def line(access: KernelAccess) -> int | None:
-        place = places[access.code]
-        return place and place[1]
-
-    return {
-        name: [Found(frozenset([line(race.first), line(race.second)]), race.missing, race) for race in several]
-        for name, several in found.items()
-    }
-
-
-def _races_of(source: Source, name: str, described: Launch) -> list[KernelRace]:
-    def three(sizes: tuple[int, ...]) -> tuple[int, int, int]:
-        x, y, z = (*sizes, 1, 1)[:3]
-        return x, y, z
-
-    arguments = [one.initial if isinstance(one, Out) else one for one in described.arguments]
-    copies = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]  # live until the launch ends
-    started = launch(
-        source.text,
-        *copies,
-        grid=three(described.grid),
-        block=three(described.block),
-        shared=described.shared,
-        name=name,
-    )
-    assert started.run() is None
-    return started.races()
 
 
 @pytest.mark.emulated
