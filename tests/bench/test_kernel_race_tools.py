@@ -144,9 +144,7 @@ def test_the_whole_comparison(tools: Any, tmp_path: Path, capsys: Any, monkeypat
     assert "tcuda: not found: \n" in printed
 
 
-def test_the_program_must_be_installed(
-    tools: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_must_exist(tools: Any, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert tools.main([]) == 1

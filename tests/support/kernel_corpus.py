@@ -29,7 +29,7 @@ _GROUPS = "cooperative_groups"
 _CHANGE = re.compile(
     r"(?P<marks>.*?)\b(?:missing (?P<missing>[a-z ]+?)|instead)(?: \((?P<label>\w+)\))?: ?(?P<code>.*)"
 )
-_MARK = re.compile(r"([AB])(?:\((\w+)\))?")
+_MARK = re.compile(r"([AB]|same)(?:\((\w+)\))?")
 
 
 class Out:
@@ -76,6 +76,7 @@ class Wrong(NamedTuple):
         program: The program whose right kernel differs in one line.
         missing: The word of :data:`WORDS`; None where the kernel accesses wrong places, and no word says the cure.
         lines: The lines of the two accesses, from 0 in the source of the program.
+        same_value: Whether both accesses always write the same value.
         code: The lines of the wrong kernel.
     """
 
@@ -83,6 +84,7 @@ class Wrong(NamedTuple):
     program: Program
     missing: str | None
     lines: frozenset[int]
+    same_value: bool
     code: tuple[str, ...]
 
     @property
@@ -110,9 +112,7 @@ class Program:
             code.append(before.rstrip())
             change = _CHANGE.fullmatch(comment.strip())
             if change:
-                changed = (
-                    number if code[number] else number - 1
-                )  # a comment on a line of its own is about the line above
+                changed = max(at for at, text in enumerate(code) if text)  # a comment may stand below its line
                 assert change["label"] not in changes, f"{name} changes two lines for {change['label']}"
                 changes[change["label"]] = changed, change
             words = (change["marks"] if change else comment).split()
@@ -132,7 +132,7 @@ class Program:
         assert change["missing"] in (None, *WORDS), change["missing"]
         lines = frozenset(places[mark, label if (mark, label) in places else None] for mark in "AB")
         name = f"{self.name}__{label or 'wrong'}"
-        return Wrong(name, self, change["missing"], lines, tuple(code))
+        return Wrong(name, self, change["missing"], lines, ("same", label) in places, tuple(code))
 
     @functools.cached_property
     def launch(self) -> Launch:

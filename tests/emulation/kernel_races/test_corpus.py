@@ -15,7 +15,7 @@ import pytest
 
 import tcuda
 from support import kernel_corpus
-from support.corpus_races import races
+from support.corpus_races import Found, races
 from support.kernel_corpus import FOLDER, Program, Source, Wrong, right_source, topics, wrong_source
 
 PROGRAMS = [program for programs in topics().values() for program in programs]
@@ -43,6 +43,12 @@ def test_a_wrong_kernel_differs_in_one_line() -> None:
         right = wrong.program.code
         assert len(right) == len(wrong.code), wrong.name
         assert sum(one != other for one, other in zip(right, wrong.code, strict=True)) == 1, wrong.name
+
+
+def test_dynamic_memory_has_one_type_in_a_source() -> None:
+    for topic in topics():
+        declared = re.findall(r"extern __shared__ (\w+) (\w+)\[", right_source(topic).text)
+        assert len({name for _, name in declared}) == len(set(declared)), topic
 
 
 def test_the_page_of_the_corpus_names_every_topic_with_its_number_of_programs() -> None:
@@ -80,8 +86,22 @@ def test_a_right_kernel_is_not_accused(program: Program) -> None:
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("wrong", WRONGS, ids=name_of)
-def test_a_planted_race_is_found(wrong: Wrong) -> None:
+def test_a_planted_race_is_found_at_its_lines(wrong: Wrong) -> None:
+    assert races_at_marks(wrong)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("wrong", WRONGS, ids=name_of)
+def test_what_is_missing_is_said(wrong: Wrong) -> None:
+    assert wrong.missing in (None, *(found.missing for found in races_at_marks(wrong)))
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("wrong", [wrong for wrong in WRONGS if wrong.same_value], ids=name_of)
+def test_writes_of_the_same_value_are_told_apart(wrong: Wrong) -> None:
+    assert all(found.race.same_value for found in races_at_marks(wrong))
+
+
+def races_at_marks(wrong: Wrong) -> list[Found]:
     source = wrong_source(wrong.program.topic)
-    at_marks = [found for found in races(source)[wrong.name] if found.lines == source.marked(wrong)]
-    assert at_marks
-    assert wrong.missing in (None, *(found.missing for found in at_marks))
+    return [found for found in races(source)[wrong.name] if found.lines == source.marked(wrong)]

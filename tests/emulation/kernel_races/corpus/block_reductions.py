@@ -351,16 +351,16 @@ def pairs_of_floats() -> Launch:
 
 @program(r"""
 __global__ void KERNEL(const double* x, double* sum, int n) {
-    extern __shared__ double part[];
+    extern __shared__ double wide[];
     int t = threadIdx.x;
-    part[t] = x[t];
+    wide[t] = x[t];
     __syncthreads();
     for (int left = n; left > 1; left = (left + 1) / 2) {
         int half = (left + 1) / 2;
-        if (t + half < left) part[t] += part[t + half];  // A B
+        if (t + half < left) wide[t] += wide[t + half];  // A B
         __syncthreads();  // missing barrier: ;
     }
-    if (t == 0) *sum = part[0];
+    if (t == 0) *sum = wide[0];
 }
 """)
 def sizes_that_are_no_powers_of_two() -> Launch:
@@ -407,7 +407,8 @@ __global__ void KERNEL(const int* x, int* all, int limit) {
     __shared__ int inside;
     if (threadIdx.x == 0) inside = 1;
     __syncthreads();
-    if (x[threadIdx.x] > limit) atomicAnd(&inside, 0);  // A B missing atomic: if (x[threadIdx.x] > limit) inside = 0;
+    if (x[threadIdx.x] > limit) atomicAnd(&inside, 0);  // A B same
+    // missing atomic: if (x[threadIdx.x] > limit) inside = 0;
     __syncthreads();
     if (threadIdx.x == 0) *all = inside;
 }

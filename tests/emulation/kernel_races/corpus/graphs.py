@@ -45,7 +45,7 @@ __global__ void KERNEL(const int* starts, const int* ends, int* levels, int leve
     for (int e = starts[v]; e < starts[v + 1]; ++e) {
         if (atomicCAS(&levels[ends[e]], 1000, level + 1) == 1000) {  // A B
             // missing atomic: if (levels[ends[e]] == 1000 && (levels[ends[e]] = level + 1)) {
-            atomicExch(changed, 1);  // A(changed) B(changed) missing atomic (changed): *changed = 1;
+            atomicExch(changed, 1);  // A(changed) B(changed) same(changed) missing atomic (changed): *changed = 1;
         }
     }
 }
@@ -130,6 +130,7 @@ __global__ void KERNEL(const int* starts, const int* ends, const int* weights, c
         int length = before[v] + weights[e];
         atomicMin(&after[ends[e]], length);  // A B
         // missing atomic: if (length < after[ends[e]]) after[ends[e]] = length;
+        // missing scope (block): atomicMin_block(&after[ends[e]], length);
     }
 }
 """)

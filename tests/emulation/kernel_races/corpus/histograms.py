@@ -15,6 +15,7 @@ from support.kernel_corpus import Launch, Out, numbers, program
 __global__ void KERNEL(const int* x, int* counts, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) atomicAdd(&counts[x[i] % 8], 1);  // A B missing atomic: if (i < n) counts[x[i] % 8]++;
+    // missing scope (block): if (i < n) atomicAdd_block(&counts[x[i] % 8], 1);
 }
 """)
 def counts_in_global_memory() -> Launch:

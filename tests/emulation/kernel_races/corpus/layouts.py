@@ -55,7 +55,7 @@ __global__ void KERNEL(const int* x, unsigned char* bits) {
     int i = threadIdx.x;
     unsigned votes = __ballot_sync(0xffffffff, x[i] % 2);
     int byte = i / 8;
-    if (i % 8 == 0) bits[byte] = votes >> (i % 32 & 24);  // A B
+    if (i % 8 == 0) bits[byte] = votes >> (i % 32 & 24);  // A B same
     // instead: if (i % 4 == 0) bits[byte] = votes >> (i % 32 & 24);
 }
 """)
@@ -114,9 +114,8 @@ def arrays_in_dynamic_memory() -> Launch:
 
 @program(r"""
 __global__ void KERNEL(const double* x, float* y) {
-    extern __shared__ double memory[];
-    double* wide = memory;
-    float* narrow = (float*)memory;  // the second use of the memory
+    extern __shared__ double wide[];
+    float* narrow = (float*)wide;  // the second use of the memory
     int t = threadIdx.x;
     wide[t] = x[t];
     __syncthreads();

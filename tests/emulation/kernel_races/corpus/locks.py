@@ -127,6 +127,7 @@ __global__ void KERNEL(const int* x, int* data, int* flag, int* y) {
     if (blockIdx.x == 0) {
         data[threadIdx.x] = 3 * x[threadIdx.x];  // A
         __threadfence();  // missing fence: ;
+        // missing scope (block): __threadfence_block();
         __syncthreads();
         if (threadIdx.x == 0) atomicExch(flag, 1);
     } else {
@@ -154,6 +155,7 @@ __global__ void KERNEL(int* data, int* flag, int* y) {
     if (threadIdx.x == 0 && blockIdx.x == 1) {
         while (atomicCAS(flag, 1, 2) != 1) {}
         __threadfence();  // missing fence (reader): ;
+        // missing scope (reader_block): __threadfence_block();
         *y = data[0] + data[1];  // B
     }
 }
@@ -327,3 +329,107 @@ __global__ void KERNEL(const int* x, int* versions, int2* record, int* y) {
 def record_with_a_version() -> Launch:
     x = numbers(2)
     return Launch(3, 32, x, ZERO, np.zeros(2, np.int32), Out([2 * x[1]]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* data, volatile int* flag, int* y) {
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 0) {
+        *data = x[0] + 1;  // A
+        __threadfence();  // missing fence: ;
+        // missing scope (block): __threadfence_block();
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}
+        __threadfence();
+        y[blockIdx.x - 1] = *data;  // B
+    }
+}
+""")
+def volatile_flag_between_fences() -> Launch:
+    x = numbers(4)
+    return Launch(3, 32, x, ZERO, ZERO, Out(np.repeat(x[:1] + 1, 2)))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    __shared__ int data[32];
+    __shared__ volatile int ready;
+    int lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) ready = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        data[lane] = x[lane] * x[lane];  // A
+        __syncwarp();
+        __threadfence_block();  // missing fence: ;
+        if (lane == 0) ready = 1;
+    } else {
+        if (lane == 0) {
+            while (ready == 0) {}
+            __threadfence_block();
+        }
+        __syncwarp();
+        y[lane] = data[lane];  // B
+    }
+}
+""")
+def volatile_flag_of_two_warps() -> Launch:
+    x = numbers(32)
+    return Launch(1, 64, x, Out(x * x))
+
+
+@program(r"""
+__global__ void KERNEL(int* state, int* value, int* y) {
+    if (threadIdx.x != 0) return;
+    if (atomicCAS(state, 0, 1) == 0) {  // the first block makes the value, and all blocks use it
+        *value = 6 * 7;  // A
+        __threadfence();  // missing fence: ;
+        atomicExch(state, 2);
+    }
+    while (atomicAdd(state, 0) != 2) {}
+    __threadfence();
+    y[blockIdx.x] = *value;  // B
+}
+""")
+def value_made_once() -> Launch:
+    return Launch(4, 32, ZERO, ZERO, Out(np.full(4, 42)))
+
+
+@program(r"""
+__global__ void KERNEL(int* readers, int* value, int* y) {
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x < 3) {
+        while (atomicAdd(readers, 1) < 0) atomicSub(readers, 1);
+        __threadfence();
+        y[blockIdx.x] = *value;  // B
+        __threadfence();  // missing fence: ;
+        atomicSub(readers, 1);
+    } else {
+        while (atomicCAS(readers, 0, -1000) != 0) {}
+        __threadfence();
+        *value += 1;  // A
+        __threadfence();
+        atomicAdd(readers, 1000);
+    }
+}
+""")
+def lock_of_readers_and_a_writer() -> Launch:
+    return Launch(4, 32, ZERO, Out([6], [5]), Out(np.full(3, 5), of=lambda y: y >= 5))  # before or after the writer
+
+
+@program(r"""
+__global__ void KERNEL(int* arrived, int* data, int* y) {
+    int b = blockIdx.x;
+    if (threadIdx.x != 0) return;
+    data[b] = b + 1;  // A
+    __threadfence();  // missing fence: ;
+    int before = atomicAdd(&arrived[b / 2], 1);  // two blocks meet, and the later one adds
+    // missing scope (block): int before = atomicAdd_block(&arrived[b / 2], 1);
+    if (before == 1) {
+        __threadfence();
+        y[b / 2] = data[b & ~1] + data[b | 1];  // B
+    }
+}
+""")
+def pairs_of_blocks() -> Launch:
+    return Launch(4, 32, np.zeros(2, np.int32), np.zeros(4, np.int32), Out([3, 7]))

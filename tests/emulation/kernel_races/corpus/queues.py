@@ -20,6 +20,7 @@ __global__ void KERNEL(const int* x, int* y, int* count, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && x[i] % 3 == 0) {
         int place = atomicAdd(count, 1);  // A B missing atomic: int place = (*count)++;
+        // missing scope (block): int place = atomicAdd_block(count, 1);
         y[place] = x[i];
     }
 }
@@ -162,6 +163,7 @@ __global__ void KERNEL(const int* keys, int* table) {
     for (int place = key * 7 % 64;; place = (place + 1) % 64) {
         int old = atomicCAS(&table[place], -1, key);  // A B
         // missing atomic: int old = table[place]; if (old == -1) table[place] = key;
+        // missing scope (block): int old = atomicCAS_block(&table[place], -1, key);
         if (old == -1 || old == key) break;
     }
 }
@@ -273,7 +275,7 @@ def first_place_of_a_key() -> Launch:
 @program(r"""
 __global__ void KERNEL(const int* x, int* found, int key) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (x[i] == key) atomicExch(found, 1);  // A B missing atomic: if (x[i] == key) *found = 1;
+    if (x[i] == key) atomicExch(found, 1);  // A B same missing atomic: if (x[i] == key) *found = 1;
 }
 """)
 def key_found_anywhere() -> Launch:

@@ -253,11 +253,12 @@ __global__ void KERNEL(const int* x, int* y, int* ticket, int* flags, int* sums,
             int flag;
             do flag = atomicAdd(&flags[at], 0); while (flag == 0);
             __threadfence();
-            before += flag == 2 ? prefixes[at] : sums[at];  // B(prefix) B(sum)
+            before += flag == 2 ? prefixes[at] : sums[at];  // B(prefix) B(sum) B(prefix_block)
             if (flag == 2) break;
         }
-        prefixes[b] = before + sum;  // A(prefix)
+        prefixes[b] = before + sum;  // A(prefix) A(prefix_block)
         __threadfence();  // missing fence (prefix): ;
+        // missing scope (prefix_block): __threadfence_block();
         if (b % 2 == 0) atomicExch(&flags[b], 2);  // the sum of all blocks so far is known
         shared[0] = before;
     }
