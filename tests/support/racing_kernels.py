@@ -43,7 +43,7 @@ def launch(
     name: str = "kernel",
     recorded: bool = False,
 ) -> EmulatedLaunch:
-    """Return a launch that looks for races. The caller runs it."""
+    """Return a launch that looks for races. The caller keeps the arrays, and runs the launch."""
     library, module = _library(source)
     function = module.function(name)
     assert function is not None

@@ -37,6 +37,8 @@ public:
 
     // The stamp of an access of the thread now, without the place of the code.
     AccessStamp now(unsigned thread) { return stamps_[thread] != 0 ? stamps_[thread] : next_stamp(thread); }
+    // The same, if the thread has asked for it before; or else 0.
+    AccessStamp present(unsigned thread) const { return stamps_[thread]; }
     BlockTime time(unsigned thread) const { return {generation_, steps_[thread]}; }
 
     std::uint32_t block() const { return block_; }
@@ -46,6 +48,7 @@ public:
     bool of_this_block(AccessStamp stamp) const { return stamps::phase(stamp) >= first_of_block_; }
     // Whether an access of this block comes before the last barrier.
     bool before_barrier(AccessStamp stamp) const { return stamps::phase(stamp) < first_of_generation_; }
+    unsigned first_of_block() const { return first_of_block_; }
     unsigned first_of_generation() const { return first_of_generation_; }
 
     // Whether the thread knows of an access of this block.

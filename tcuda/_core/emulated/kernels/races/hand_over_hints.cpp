@@ -22,13 +22,13 @@ void HandOverHints::write(unsigned thread, std::uintptr_t address) {
     place.blocks[bit / 64] |= std::uint64_t(1) << bit % 64;
 }
 
-HandOverHints::Guess HandOverHints::about(unsigned thread, AccessStamp other) const {
+HandOverHints::Guess HandOverHints::about(unsigned thread, AccessStamp other, std::uintptr_t address) const {
     const std::uint32_t block = clock_.block_of(other);
     const BlockTime time = clock_.time_of(other);
     Guess guess = Guess::none;
     for (unsigned number = 0; number < std::min(count_, most_seen); ++number) {
         const Seen &seen = seen_[number];
-        if (seen.thread != thread && seen.generation == clock_.generation())
+        if ((seen.thread != thread && seen.generation == clock_.generation()) || places_[seen.place].address == address)
             continue;
         const Writer &writer = seen.writer;
         const bool after =

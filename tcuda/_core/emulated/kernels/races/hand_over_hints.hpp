@@ -19,8 +19,9 @@ public:
     void write(unsigned thread, std::uintptr_t address);
 
     enum class Guess : unsigned char { none, perhaps, likely };
-    // Whether the thread has seen a write that the other thread made after its access.
-    Guess about(unsigned thread, AccessStamp other) const;
+    // Whether the thread has seen a write, to another place than that of the race, that the other thread made after its
+    // access.
+    Guess about(unsigned thread, AccessStamp other, std::uintptr_t address) const;
 
 private:
     static constexpr unsigned places = 2048, most_seen = 64, words = 4;

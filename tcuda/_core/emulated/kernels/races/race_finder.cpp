@@ -61,6 +61,7 @@ void RaceFinder::pass_barrier() noexcept {
         clock_.pass_barrier();
     } catch (const std::bad_alloc &) {
         stopped_ = failed_ = true;
+        quick_ = false;
     }
 }
 
@@ -72,6 +73,7 @@ void RaceFinder::join(unsigned warp, std::uint32_t lanes) noexcept {
         clock_.join(warp, lanes);
     } catch (const std::bad_alloc &) {
         stopped_ = failed_ = true;
+        quick_ = false;
     }
 }
 
@@ -82,12 +84,14 @@ void RaceFinder::fence(unsigned thread, abi::Scope scope) noexcept {
         hand_overs_.fence(thread, scope);
     } catch (const std::bad_alloc &) {
         stopped_ = failed_ = true;
+        quick_ = false;
     }
 }
 
 void RaceFinder::finish() noexcept {
     if (std::exchange(stopped_, true))
         return;
+    quick_ = false;
     look_at_overwritten();
     shadow_ = Shadow();
 }
@@ -101,66 +105,23 @@ AccessKind RaceFinder::kind_of(abi::Touch touch) {
     return kinds[static_cast<unsigned>(touch)];
 }
 
-// Whether nothing more needs to be known of an access of the value: it comes before the last barrier of the block.
-inline bool RaceFinder::is_over(std::uint64_t value) const {
-    return !Shadow::is_reference(value) && clock_.of_this_block(value) && clock_.before_barrier(value);
-}
-
-// Whether every thread that could race with the present access races with an access of the group too.
-inline bool RaceFinder::has_rivals(std::uint64_t value) const {
-    if (!Shadow::is_reference(value) || hand_overs_.used())
-        return false;
-    const Shadow::Rivals rivals = Shadow::rivals(value);
-    return rivals == Shadow::Rivals::of_grid ||
-           (rivals == Shadow::Rivals::of_block && Shadow::phase(value) >= clock_.first_of_generation());
-}
-
-// Whether the access changes nothing that is known of the cell, and meets nothing new.
-inline bool RaceFinder::is_repeated(const ShadowCell &cell) const {
-    const AccessStamp moment = stamps::moment(now_);
-    if (kind_ == AccessKind::write)
-        return stamps::moment(cell.written) == moment && (cell.read == 0 || stamps::moment(cell.read) == moment);
-    return kind_ == AccessKind::read && stamps::moment(cell.read) == moment;
-}
-
 // Does what visit() does, if that is easy.
 inline bool RaceFinder::is_easy(ShadowCell &cell) {
-    if (is_repeated(cell))
-        return true;
-    if (kind_ == AccessKind::atomic_of_device)
-        return cell.read == 0 && has_rivals(cell.written);
-    if (kind_ > AccessKind::write || !(cell.written == 0 || is_over(cell.written)))
-        return false;
-    if (cell.read == 0 || is_over(cell.read)) {
-        (kind_ == AccessKind::write ? cell.written : cell.read) = now_;
-        if (kind_ == AccessKind::write)
-            cell.read = 0;
-        return true;
-    }
-    if (kind_ == AccessKind::write || !Shadow::is_reference(cell.read))
-        return false;
-    if (has_rivals(cell.read))
-        return true;
-    ShadowGroup &group = shadow_.group(cell.read);
-    constexpr AccessStamp lane = AccessStamp(lanes_of_warp - 1) << stamps::thread_shift;
-    for (unsigned place = 0; place < ShadowGroup::most; ++place) {
-        if ((group.stamps[place] | lane) == (now_ | lane)) {
-            if (group.lanes[place] == 0)
-                group.lanes[place] = lane_of(group.stamps[place]);
-            group.lanes[place] |= lane_of(now_);
-            return true;
-        }
-    }
-    return false;
+    if (kind_ == AccessKind::read)
+        return is_easy_read(cell, now_);
+    if (kind_ == AccessKind::write)
+        return is_easy_write(cell, now_);
+    return kind_ == AccessKind::atomic_of_device && cell.read == 0 && has_rivals(cell.written);
 }
 
-void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
-                       std::uintptr_t site) noexcept {
+void RaceFinder::touch_slowly(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
+                              std::uintptr_t site) noexcept {
     if (stopped_)
         return;
     try {
         if (!overwritten_.empty())
             look_at_overwritten();
+        quick_ = true;
         if (touch == abi::Touch::fresh) {
             forget(address, size);
             return;
@@ -189,8 +150,10 @@ void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t si
             }
         }
         stopped_ = !clock_.has_phases();
+        quick_ = quick_ && !stopped_;
     } catch (const std::bad_alloc &) {
         stopped_ = failed_ = true;
+        quick_ = false;
     }
 }
 
@@ -391,8 +354,11 @@ std::uint64_t RaceFinder::with_present(std::uint64_t value, std::uintptr_t addre
         group.lanes[place] = place < count ? kept[place].lanes : 0;
     }
     const bool same_kind = kind_ == AccessKind::read || kind_ == AccessKind::atomic_of_device;
+    const bool of_one_block = !writes(kind_) && std::all_of(kept, kept + count, [&](const ShadowMember &member) {
+        return clock_.of_this_block(member.stamp);
+    });
     return Shadow::reference(number, same_kind ? rivals_in(group, count) : Shadow::Rivals::none,
-                             clock_.first_of_generation());
+                             clock_.first_of_generation(), of_one_block);
 }
 
 // What the accesses of the kind of the present one in a group stand for.
@@ -480,14 +446,14 @@ void RaceFinder::report(const Conflict &conflict) {
                  conflict.end - conflict.begin,
                  described(conflict.first),
                  described(now_),
-                 missing(conflict.first),
+                 missing(conflict.first, conflict.begin),
                  both_write && !is_atomic(first) && !is_atomic(kind_),
                  memory_.is_shared(conflict.begin),
                  0};
     } else if (race->missing <= Missing::barrier &&
                (!near || (race->missing == Missing::warp_barrier &&
                           stamps::thread(conflict.first) / lanes_of_warp != thread_ / lanes_of_warp))) {
-        race->missing = missing(conflict.first);
+        race->missing = missing(conflict.first, conflict.begin);
     }
     ++race->count;
     if (both_write && race->missing == Missing::atomic && own_read_ != 0) {
@@ -505,6 +471,7 @@ void RaceFinder::report(const Conflict &conflict) {
     }
     std::memcpy(overwritten.bytes, reinterpret_cast<const void *>(conflict.begin), overwritten.size);
     overwritten_.push_back(overwritten);
+    quick_ = false;
 }
 
 void RaceFinder::look_at_overwritten() {
@@ -514,7 +481,7 @@ void RaceFinder::look_at_overwritten() {
     overwritten_.clear();
 }
 
-Missing RaceFinder::missing(AccessStamp first) const {
+Missing RaceFinder::missing(AccessStamp first, std::uintptr_t address) const {
     const bool near = clock_.of_this_block(first);
     const AccessKind kind_of_first = kind(first);
     if (!near) {
@@ -523,7 +490,9 @@ Missing RaceFinder::missing(AccessStamp first) const {
             hand_overs_.knows(thread_, first, !is_plain(kind_of_first), true))
             return Missing::scope;
     }
-    const HandOverHints::Guess guess = hints_.about(thread_, first);
+    if (is_volatile(kind_of_first) && is_volatile(kind_))
+        return Missing::warp_barrier;
+    const HandOverHints::Guess guess = hints_.about(thread_, first, address);
     if (guess == HandOverHints::Guess::likely)
         return Missing::fence;
     if (sites_[stamps::site(first)].updates && sites_[stamps::site(now_)].updates)

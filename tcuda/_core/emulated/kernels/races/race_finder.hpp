@@ -36,7 +36,10 @@ public:
     void join(unsigned warp, std::uint32_t lanes) noexcept;
     void fence(unsigned thread, abi::Scope scope) noexcept;
     void touch(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
-               std::uintptr_t site) noexcept;
+               std::uintptr_t site) noexcept {
+        if (!is_quick(thread, address, size, touch, site))
+            touch_slowly(thread, address, size, touch, site);
+    }
     // Called when no thread runs any more, while the memory of the launch still exists. Gives back the shadow.
     void finish() noexcept;
 
@@ -60,8 +63,12 @@ private:
     };
 
     static AccessKind kind_of(abi::Touch touch);
-    bool is_repeated(const ShadowCell &cell) const;
+    bool is_quick(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch, std::uintptr_t site);
+    void touch_slowly(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
+                      std::uintptr_t site) noexcept;
     bool is_easy(ShadowCell &cell);
+    bool is_easy_read(ShadowCell &cell, AccessStamp now);
+    bool is_easy_write(ShadowCell &cell, AccessStamp now);
     bool is_over(std::uint64_t value) const;
     bool has_rivals(std::uint64_t value) const;
     void look_at(std::uintptr_t address, std::uint64_t size);
@@ -82,7 +89,7 @@ private:
     void add(AccessStamp first, std::uintptr_t begin, unsigned size);
     void report(const Conflict &conflict);
     void report_all();
-    Missing missing(AccessStamp first) const;
+    Missing missing(AccessStamp first, std::uintptr_t address) const;
     RacingAccess described(AccessStamp stamp) const;
     unsigned shown_site(unsigned site);
     void look_at_overwritten();
@@ -97,6 +104,7 @@ private:
     Shadow shadow_;
     RaceLog log_;
     bool stopped_ = false, failed_ = false;
+    bool quick_ = true; // whether is_quick() may be true
 
     // The present access
     AccessStamp now_ = 0;
@@ -106,5 +114,101 @@ private:
     std::vector<Conflict> conflicts_;
     std::vector<Overwritten> overwritten_;
 };
+
+// Whether nothing more needs to be known of the accesses of the value: they come before the last barrier of the block.
+inline bool RaceFinder::is_over(std::uint64_t value) const {
+    if (!Shadow::is_reference(value))
+        return clock_.of_this_block(value) && clock_.before_barrier(value);
+    const unsigned phase = Shadow::phase(value);
+    return Shadow::is_of_one_block(value) && phase >= clock_.first_of_block() && phase < clock_.first_of_generation();
+}
+
+// Whether every thread that could race with an access like those of the group races with one of them.
+inline bool RaceFinder::has_rivals(std::uint64_t value) const {
+    if (!Shadow::is_reference(value) || hand_overs_.used())
+        return false;
+    const Shadow::Rivals rivals = Shadow::rivals(value);
+    return rivals == Shadow::Rivals::of_grid ||
+           (rivals == Shadow::Rivals::of_block && Shadow::phase(value) >= clock_.first_of_generation());
+}
+
+// Does what visit() does for a plain read, if that is easy.
+inline bool RaceFinder::is_easy_read(ShadowCell &cell, AccessStamp now) {
+    if (stamps::moment(cell.read) == stamps::moment(now))
+        return true;
+    if (cell.written != 0 && !is_over(cell.written))
+        return false;
+    if (cell.read == 0 || is_over(cell.read)) {
+        shadow_.drop(cell.read);
+        cell.read = now;
+        return true;
+    }
+    constexpr AccessStamp lane = AccessStamp(BlockClock::lanes - 1) << stamps::thread_shift;
+    const auto lane_of = [](AccessStamp stamp) { return 1u << stamps::thread(stamp) % BlockClock::lanes; };
+    if (!Shadow::is_reference(cell.read)) {
+        if ((cell.read | lane) != (now | lane))
+            return false;
+        const std::uint32_t number = shadow_.free_group();
+        if (number == Shadow::no_group)
+            return false;
+        shadow_.group(number) = {{cell.read}, {lane_of(cell.read) | lane_of(now)}};
+        cell.read = Shadow::reference(number, Shadow::Rivals::none, clock_.first_of_generation(), true);
+        return true;
+    }
+    if (has_rivals(cell.read))
+        return true;
+    ShadowGroup &group = shadow_.group(cell.read);
+    for (unsigned place = 0; place < ShadowGroup::most; ++place) {
+        if ((group.stamps[place] | lane) == (now | lane)) {
+            if (group.lanes[place] == 0)
+                group.lanes[place] = lane_of(group.stamps[place]);
+            group.lanes[place] |= lane_of(now);
+            return true;
+        }
+    }
+    // The second warp
+    if (group.stamps[1] != 0 || Shadow::phase(cell.read) < clock_.first_of_generation() ||
+        (group.stamps[0] & stamps::weak) != 0 || clock_.before_barrier(group.stamps[0]) ||
+        stamps::thread(group.stamps[0]) / BlockClock::lanes == stamps::thread(now) / BlockClock::lanes)
+        return false;
+    group.stamps[1] = now;
+    group.lanes[1] = 0;
+    cell.read = Shadow::reference(static_cast<std::uint32_t>(cell.read), Shadow::Rivals::of_block,
+                                  clock_.first_of_generation(), true);
+    return true;
+}
+
+// Does what visit() does for a plain write, if that is easy.
+inline bool RaceFinder::is_easy_write(ShadowCell &cell, AccessStamp now) {
+    const AccessStamp moment = stamps::moment(now);
+    const bool updates = stamps::moment(cell.read) == moment;
+    if (cell.read != 0 && !updates && !is_over(cell.read))
+        return false;
+    if (stamps::moment(cell.written) == moment && cell.read == 0)
+        return true;
+    if (cell.written != 0 && !is_over(cell.written))
+        return false;
+    if (updates)
+        sites_[stamps::site(now)].updates = true;
+    shadow_.drop(cell.written);
+    shadow_.drop(cell.read);
+    cell = {now, 0};
+    return true;
+}
+
+// Does what touch() does for most accesses.
+inline bool RaceFinder::is_quick(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
+                                 std::uintptr_t site) {
+    if (!quick_ || touch > abi::Touch::write || size != Shadow::unit || address % Shadow::unit != 0)
+        return false;
+    AccessStamp now = clock_.present(thread);
+    ShadowCell *const cells = shadow_.near_page(address >> Shadow::page_shift);
+    if (now == 0 || cells == nullptr)
+        return false;
+    ShadowCell &cell = cells[address / Shadow::unit % Shadow::page_cells];
+    const auto kind = static_cast<AccessKind>(touch);
+    now |= sites_.number(static_cast<std::uint32_t>(site - memory_.library.begin), kind, size);
+    return touch == abi::Touch::read ? is_easy_read(cell, now) : is_easy_write(cell, now);
+}
 
 } // namespace tcuda

@@ -44,7 +44,7 @@ std::uint64_t Shadow::copied(std::uint64_t value) {
         return value;
     const std::uint32_t number = new_group();
     groups_[number] = group(value);
-    return reference(number, rivals(value), phase(value));
+    return value >> 32 << 32 | number;
 }
 
 void Shadow::split(ShadowCell &cell) {

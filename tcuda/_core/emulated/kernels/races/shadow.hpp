@@ -46,6 +46,12 @@ public:
         return near.number == number ? near.cells : find(number);
     }
 
+    // The same, if the page was used lately; or else null.
+    ShadowCell *near_page(std::uintptr_t number) const {
+        const Near &near = near_[number % nears];
+        return near.number == number ? near.cells : nullptr;
+    }
+
     // References to groups and cells
 
     static bool is_reference(std::uint64_t value) { return value >> 63 != 0; }
@@ -57,12 +63,18 @@ public:
     static unsigned phase(std::uint64_t reference) {
         return static_cast<unsigned>(reference >> 32) & ((1u << stamps::phase_bits) - 1);
     }
-    static std::uint64_t reference(std::uint32_t number, Rivals rivals, unsigned phase) {
-        return std::uint64_t(1) << 63 | std::uint64_t(rivals) << 60 | std::uint64_t(phase) << 32 | number;
+    // Whether all accesses of the group are of one block, none of them after the phase: for reads only.
+    static bool is_of_one_block(std::uint64_t reference) { return (reference >> 62 & 1) != 0; }
+    static std::uint64_t reference(std::uint32_t number, Rivals rivals, unsigned phase, bool of_one_block) {
+        return std::uint64_t(1) << 63 | std::uint64_t(of_one_block) << 62 | std::uint64_t(rivals) << 60 |
+               std::uint64_t(phase) << 32 | number;
     }
     ShadowGroup &group(std::uint64_t reference) { return groups_[static_cast<std::uint32_t>(reference)]; }
     const ShadowGroup &group(std::uint64_t reference) const { return groups_[static_cast<std::uint32_t>(reference)]; }
-    std::uint32_t new_group() { return groups_.take(); } // with any contents
+    // The number of a group with any contents; free_group() takes no memory, and may return no_group.
+    static constexpr std::uint32_t no_group = Pool<ShadowGroup>::none;
+    std::uint32_t new_group() { return groups_.take(); }
+    std::uint32_t free_group() { return groups_.take_again(); }
     // Gives back what the value refers to.
     void drop(std::uint64_t value) {
         if (is_reference(value))
