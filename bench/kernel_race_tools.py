@@ -43,7 +43,7 @@ SIDES = {"right": right_source, "wrong": wrong_source}
 _LAUNCHED = "launches: "
 _DONE = "all launches are done"
 _MESSAGE = re.compile(r"^=========(?: (\S.*))?$|^=========( {2,}.*)$")
-_LINE = re.compile(r"\.cu:(\d+)")
+_ACCESS = re.compile(r"\baccess at (?:.*\.cu:(\d+))?")
 _NO_ERRORS = ("COMPUTE-SANITIZER", "Target application", "ERROR SUMMARY", "RACECHECK SUMMARY", "LEAK SUMMARY")
 
 
@@ -53,18 +53,19 @@ class Said(NamedTuple):
     Attributes:
         kernel: The name of the kernel.
         text: The first line of the message.
-        lines: The lines of the source that the message names.
+        races: The lines of the source of each two accesses that race. None is a line that the tool does not know.
     """
 
     kernel: str
     text: str
-    lines: frozenset[int]
+    races: frozenset[frozenset[int | None]]
 
 
 def messages(output: str, names: Iterable[str]) -> list[Said]:
     """Return the messages in what compute-sanitizer has printed.
 
-    A message begins behind ``=========`` and a space, and goes on in lines with more spaces.
+    A message begins behind ``=========`` and a space, and goes on in lines with more spaces. The message on a race has
+    an access in its first line, and the accesses that race with this one in the next lines.
 
     Args:
         output: What the tool has printed, with other lines in between.
@@ -85,9 +86,9 @@ def messages(output: str, names: Iterable[str]) -> list[Said]:
     for text in texts:
         kernel = known.search("\n".join(text))
         if kernel and not text[0].startswith(_NO_ERRORS):
-            accesses = [line for line in text if "Host Frame" not in line]
-            lines = frozenset(int(number) for line in accesses for number in _LINE.findall(line))
-            said.append(Said(kernel[1], text[0], lines))
+            accesses = [_ACCESS.search(line) for line in text]
+            lines = [int(access[1]) if access[1] else None for access in accesses if access]
+            said.append(Said(kernel[1], text[0], frozenset(frozenset([lines[0], other]) for other in lines[1:])))
     return said
 
 
@@ -176,7 +177,7 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(right: Iterable[Report], wrong: Iterable[tuple[Source, Report]]) -> Verdicts:
-    """Compare reports with the marks of the corpus. A message without lines counts as a message on the two lines."""
+    """Compare reports with the marks of the corpus. A race of unknown lines counts as the race of the two lines."""
     accused, found, other, stopped = set[str](), set[str](), set[str](), set[str]()
     for report in right:
         accused.update(one.kernel for one in report.said)
@@ -186,7 +187,7 @@ def verdicts(right: Iterable[Report], wrong: Iterable[tuple[Source, Report]]) ->
         for one in report.said:
             kernel = source.kernels[one.kernel]
             assert isinstance(kernel, Wrong)
-            at_marks = one.lines in (frozenset(), source.marked(kernel))
+            at_marks = {frozenset([None]), source.marked(kernel)} & one.races
             (found if at_marks else other).add(one.kernel)
     return Verdicts(found, other - found, accused, stopped)
 

@@ -25,6 +25,7 @@ launches: single_buffer__read
 launches: single_buffer__written
 ========= Warning: Race reported between Write access at single_buffer__written+0x90 in /tmp/tmp1/a4f2.cu:31
 =========     and Read access at single_buffer__written_scan(int *, int)+0x70 in /tmp/tmp1/a4f2.cu:29 [4 hazards]
+=========     and Write access at single_buffer__written+0x90 in /tmp/tmp1/a4f2.cu:31 [2 hazards]
 =========
 ========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)
 """
@@ -69,15 +70,22 @@ def tools(bench_module: Callable[[str], Any]) -> Any:
 def test_the_messages_of_racecheck(tools: Any) -> None:
     first, second = tools.messages(RACECHECK, NAMES)
     assert first.kernel == "single_buffer__read"
-    assert first.lines == {10, 12}
+    assert first.races == {frozenset([10, 12])}
     assert first.text.startswith("Error: Race reported between Write access")
     assert second.kernel == "single_buffer__written"
-    assert second.lines == {29, 31}
+    assert second.races == {frozenset([29, 31]), frozenset([31])}
 
 
 def test_the_messages_of_memcheck(tools: Any) -> None:
     (only,) = tools.messages(MEMCHECK, NAMES)
-    assert only == ("chain_of_blocks__before", "Invalid __shared__ read of size 4 bytes", {40})
+    assert only == ("chain_of_blocks__before", "Invalid __shared__ read of size 4 bytes", frozenset())
+
+
+def test_a_race_without_lines(tools: Any) -> None:
+    text = "Race reported between Write access at look_back+0x140"
+    output = f"========= Error: {text}\n=========     and Read access at look_back+0xe0 [4 hazards]\n"
+    (only,) = tools.messages(output, ["look_back"])
+    assert only == ("look_back", f"Error: {text}", {frozenset([None])})
 
 
 def test_a_message_without_errors_is_none(tools: Any) -> None:
@@ -114,8 +122,10 @@ def test_a_process_that_launches_nothing_is_an_error(tools: Any, tmp_path: Path)
 def test_the_verdicts_compare_with_the_marks(tools: Any) -> None:
     source = wrong_source(TOPIC)
     marked = source.marked(source.kernels[NAMES[0]])  # type: ignore[arg-type]
-    at_marks, elsewhere = tools.Said(NAMES[0], "", marked), tools.Said(NAMES[0], "", frozenset([1]))
-    without_lines, other = tools.Said(NAMES[1], "", frozenset()), tools.Said(NAMES[2], "", frozenset([1, 2]))
+    at_marks = tools.Said(NAMES[0], "", frozenset([marked, frozenset([1])]))
+    elsewhere = tools.Said(NAMES[0], "", frozenset([frozenset([1])]))
+    without_lines = tools.Said(NAMES[1], "", frozenset([frozenset([None])]))
+    other = tools.Said(NAMES[2], "no race", frozenset())
     wrong = tools.Report([elsewhere, at_marks, without_lines, other], [NAMES[3]])
     right = tools.Report([tools.Said("look_back", "", frozenset())], [])
     verdicts = tools.verdicts([right], [(source, wrong)])
