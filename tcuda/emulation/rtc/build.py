@@ -182,9 +182,7 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         used.identity,
         str(checked),
         *_FLAGS,
-        *checks.flags(
-            request.code, memory=checked, clang=False, recorded=request.recorded, races=request.races
-        ),
+        *checks.flags(request.code, memory=checked, clang=False, recorded=request.recorded, races=request.races),
         *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded),
         request.backend,
         str(request.jitify),
@@ -215,9 +213,7 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     text = operators.rewritten(prepared)
     path.write_text(text + registered, "utf-8", "surrogatepass")
     library = folder / "kernel.so"
-    added = checks.flags(
-        compiled, memory=checked, clang=used.is_clang, recorded=request.recorded, races=request.races
-    )
+    added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded, races=request.races)
     flags = [*_FLAGS, *added]
     apart, objects = support.linked(used, [*own, *flags], folder)
     precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)

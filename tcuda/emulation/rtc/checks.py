@@ -115,9 +115,7 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
     )
 
 
-def flags(
-    code: str, *, memory: bool, clang: bool, recorded: bool = False, races: bool = False
-) -> tuple[str, ...]:
+def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races: bool = False) -> tuple[str, ...]:
     """Return the flags that add the checks, and the steps of volatile accesses.
 
     Args:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc import compiler, headers
+from tcuda.emulation.rtc import compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _PROGRAM = "addr2line"
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _PLACE = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?")
+_OWN = re.compile(r"^tcuda/|/tcuda/emulation/rtc/(?:include|host)/")
+"""The headers of the device language. The cache may have a library that another installation has compiled."""
 _FOLDER = re.compile(r".*/tcuda-compile-[^/]*/")
 
 
@@ -80,6 +82,6 @@ def _in_source(line: str) -> tuple[str, int] | None:
     if match is None or match[1] == "??" or int(match[2]) == 0:
         return None
     file = match[1]
-    if file.startswith((f"{headers.folder()}/", f"{headers.host_folder()}/", "tcuda/")) or "/tcuda/emulation/rtc/" in file:
+    if _OWN.search(file):
         return None
     return _FOLDER.sub("", file), int(match[2])

@@ -310,7 +310,7 @@ def test_a_fence_of_all_threads_before_the_barrier_hands_over_what_they_have_wri
     if (t == 0) last = atomicAdd(count, 1) == gridDim.x - 1;
     __syncthreads();
     if (last) x[i] = out[(blockDim.x * t + 5) % {used}];"""
-    used = dict(used=4 * 64)
+    used = {"used": 4 * 64}
     args = (floats(), floats(), ints(1).view(np.uint32))
     assert races_of(kernel(body.format(fence="__threadfence();", **used), COUNTED), *args, grid=4, block=64) == []
     for fence in ("", "if (t == 0) __threadfence();"):
@@ -374,7 +374,8 @@ def test_a_lock_needs_fences(grid: int, block: int) -> None:
     assert races_of(good, ints(1), count, grid=grid, block=block) == []
     assert count[0] == grid * block
     for acquire, release in (("", fence), (fence, ""), ("", "")):
-        found = races_of(kernel(LOCKED.format(acquire=acquire, release=release), used), ints(1), ints(1), grid=grid, block=block)
+        bad = kernel(LOCKED.format(acquire=acquire, release=release), used)
+        found = races_of(bad, ints(1), ints(1), grid=grid, block=block)
         assert missing(found) == {"fence"}
 
 

@@ -34,7 +34,8 @@ void BlockClock::join(unsigned warp, std::uint32_t members) {
     joined_[warp] = 1;
     std::uint32_t *const all = &known_[warp * lanes * lanes];
     std::uint32_t together[lanes] = {};
-    for (std::uint32_t rest = members; rest != 0; rest &= rest - 1) {
+    // What a member knows of members is less than what they know of themselves.
+    for (std::uint32_t rest = ~members == 0 ? 0 : members; rest != 0; rest &= rest - 1) {
         const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
         const std::uint32_t *const known = all + lane * lanes;
         for (unsigned other = 0; other < lanes; ++other)

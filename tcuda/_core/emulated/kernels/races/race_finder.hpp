@@ -199,16 +199,30 @@ inline bool RaceFinder::is_easy_write(ShadowCell &cell, AccessStamp now) {
 // Does what touch() does for most accesses.
 inline bool RaceFinder::is_quick(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
                                  std::uintptr_t site) {
-    if (!quick_ || touch > abi::Touch::write || size != Shadow::unit || address % Shadow::unit != 0)
+    const unsigned offset = static_cast<unsigned>(address) % (Shadow::page_cells * Shadow::unit);
+    if (!quick_ || touch > abi::Touch::write || size > 16 || offset + size > Shadow::page_cells * Shadow::unit)
         return false;
     AccessStamp now = clock_.present(thread);
     ShadowCell *const cells = shadow_.near_page(address >> Shadow::page_shift);
     if (now == 0 || cells == nullptr)
         return false;
-    ShadowCell &cell = cells[address / Shadow::unit % Shadow::page_cells];
-    const auto kind = static_cast<AccessKind>(touch);
-    now |= sites_.number(static_cast<std::uint32_t>(site - memory_.library.begin), kind, size);
-    return touch == abi::Touch::read ? is_easy_read(cell, now) : is_easy_write(cell, now);
+    // What is done for the first cells is the same if the access turns out not to be quick.
+    ShadowCell *cell = cells + offset / Shadow::unit;
+    auto left = static_cast<unsigned>(size) / Shadow::unit;
+    if ((address | size) % Shadow::unit != 0) {
+        const unsigned first = offset % Shadow::unit;
+        left = static_cast<unsigned>(size);
+        if (first + left > Shadow::unit || !Shadow::is_split(*cell))
+            return false;
+        cell = shadow_.parts(*cell) + first;
+    }
+    const bool write = touch == abi::Touch::write;
+    now |=
+        sites_.number(static_cast<std::uint32_t>(site - memory_.library.begin), static_cast<AccessKind>(touch), size);
+    for (; left != 0; --left, ++cell)
+        if (!(write ? is_easy_write(*cell, now) : is_easy_read(*cell, now)))
+            return false;
+    return true;
 }
 
 } // namespace tcuda
