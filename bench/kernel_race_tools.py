@@ -40,6 +40,12 @@ PROGRAM = "compute-sanitizer"
 TOOLS = ("racecheck", "memcheck", "synccheck")
 SIDES = {"right": right_source, "wrong": wrong_source}
 
+_TITLES = {
+    "atomic": "an atomic function",
+    "scope": "the scope of the device",
+    None: "nothing, but uses a wrong place",
+    "": "in all",
+}
 _LAUNCHED = "launches: "
 _DONE = "all launches are done"
 _MESSAGE = re.compile(r"^=========(?: (\S.*))?$|^=========( {2,}.*)$")
@@ -215,8 +221,7 @@ def rows(tools: dict[str, Verdicts], chosen: Iterable[str]) -> list[tuple[str, .
     made: list[tuple[str, ...]] = [("the kernel misses", "kernels", *tools)]
     for word in (*kernel_corpus.WORDS, None, ""):
         names = {wrong.name for wrong in wrongs if word in ("", wrong.missing)}
-        title = {None: "nothing, but uses a wrong place", "": "in all"}.get(word, f"a {word}")
-        made.append((title, str(len(names)), *(_cell(names, tool) for tool in tools.values())))
+        made.append((_TITLES.get(word, f"a {word}"), str(len(names)), *(_cell(names, tool) for tool in tools.values())))
     made.append(("nothing: accused", str(len(programs)), *(str(len(tool.accused)) for tool in tools.values())))
     return made
 

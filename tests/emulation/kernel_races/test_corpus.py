@@ -1,6 +1,6 @@
 """The kernels of the corpus: every planted race is found at its two lines, and no right kernel is accused.
 
-The right kernels give the same numbers on emulated devices and on a GPU. ``corpus/README.md`` says how the kernels are
+The numbers of the right kernels are tested on both runtimes. ``corpus/README.md`` says how the kernels are
 written, and after whom.
 """
 
