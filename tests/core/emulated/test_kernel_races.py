@@ -232,6 +232,12 @@ def test_shuffles_order_and_pass_on_what_lanes_know() -> None:
     assert one(races_of(alone, floats(), floats())).missing == "warp barrier"
 
 
+def test_lanes_that_have_returned_come_before_the_function_of_the_warp() -> None:
+    body = "__shared__ float s[32]; s[t] = x[i]; if (t == 3) return; {} out[i] = s[3];"
+    assert races_of(kernel(body.format("__syncwarp();")), floats(), floats()) == []
+    assert one(races_of(kernel(body.format("")), floats(), floats())).missing == "warp barrier"
+
+
 def test_tiles_order_their_own_threads() -> None:
     body = """
     __shared__ float s[64];

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tcuda.emulation.rtc import checks, compiler, source_lines
@@ -23,7 +21,7 @@ def test_places_without_a_line_are_none() -> None:
     assert source_lines.source_lines(library, [0, 1 << 40]) == [None, None]
 
 
-def test_a_machine_without_addr2line_has_no_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_machine_without_addr2line_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     library, _ = build(SOURCE, races=True)
     monkeypatch.setattr(source_lines, "_PROGRAM", "no-such-program")
     assert source_lines.source_lines(library, [5000]) == [None]

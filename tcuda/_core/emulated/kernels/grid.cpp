@@ -387,8 +387,8 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
 // Gives the lanes that have arrived their values. If the calling thread is among them, the thread goes on at once.
 void Grid::finish(Meeting meeting) {
     progress_ = true;
-    if (races_ != nullptr)
-        races_->join(meeting.warp, meeting.arrived);
+    if (races_ != nullptr) // The lanes of the mask that have not arrived have returned.
+        races_->join(meeting.warp, meeting.mask & lanes_of(meeting.warp));
     Exchanges &exchanges = exchanges_[meeting.warp];
     const unsigned result =
         static_cast<unsigned>(std::find(exchanges.users, exchanges.users + Exchanges::count, 0) - exchanges.users);
