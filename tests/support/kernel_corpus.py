@@ -1,0 +1,218 @@
+"""The kernels in ``tests/emulation/kernel_races/corpus``, each with the one line that makes a wrong kernel of it.
+
+A module of this folder is a topic. A function of the module is a program: :func:`program` gives it the source of a
+kernel, and the function returns the launch with the numbers that the right kernel gives. ``README.md`` of the folder
+describes the comments of a source.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import runpy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from support.folders import TESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+FOLDER = TESTS / "emulation" / "kernel_races" / "corpus"
+
+WORDS = ("barrier", "warp barrier", "atomic", "fence", "scope")
+"""What can be missing in a wrong kernel."""
+
+_KERNEL = "__global__ void KERNEL("
+_GROUPS = "cooperative_groups"
+_CHANGE = re.compile(
+    r"(?P<marks>.*?)\b(?:missing (?P<missing>[a-z ]+?)|instead)(?: \((?P<label>\w+)\))?: ?(?P<code>.*)"
+)
+_MARK = re.compile(r"([AB]|same)(?:\((\w+)\))?")
+
+
+class Out:
+    """An array that a kernel writes.
+
+    Attributes:
+        expected: The elements after the right kernel; of ``int32`` where NumPy would choose ``int64``.
+        initial: The elements before the launch; zeros if the program names none.
+        of: Is applied to the elements before they are compared, such as ``numpy.sort`` where the order is free.
+    """
+
+    def __init__(
+        self, expected: Any, initial: Any = None, of: Callable[[np.ndarray[Any, Any]], Any] = np.asarray
+    ) -> None:
+        self.expected = _narrow(np.asarray(expected))
+        self.initial = np.zeros_like(self.expected) if initial is None else _narrow(np.asarray(initial))
+        self.of = of
+
+
+def _narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.astype(np.int32) if array.dtype == np.int64 else array
+
+
+class Launch:
+    """A launch, whose arguments are arrays of NumPy, instances of :class:`Out`, and numbers.
+
+    A plain array may change. A Python ``int`` is passed as ``int``, and a Python ``float`` as ``float`` of the kernel.
+    """
+
+    def __init__(
+        self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *arguments: Any, shared: int = 0
+    ) -> None:
+        self.grid = (grid,) if isinstance(grid, int) else grid
+        self.block = (block,) if isinstance(block, int) else block
+        self.arguments = arguments
+        self.shared = shared
+
+
+class Wrong(NamedTuple):
+    """A wrong kernel.
+
+    Attributes:
+        name: The name of the kernel.
+        program: The program whose right kernel differs in one line.
+        missing: The word of :data:`WORDS`; None where the kernel accesses wrong places, and no word says the cure.
+        lines: The lines of the two accesses, from 0 in the source of the program.
+        same_value: Whether both accesses always write the same value.
+        code: The lines of the wrong kernel.
+    """
+
+    name: str
+    program: Program
+    missing: str | None
+    lines: frozenset[int]
+    same_value: bool
+    code: tuple[str, ...]
+
+    @property
+    def launch(self) -> Launch:
+        return self.program.launch
+
+
+class Program:
+    """A program of the corpus.
+
+    Attributes:
+        name: The name of the function, and of the right kernel.
+        topic: The name of the module.
+        code: The lines of the right kernel.
+        wrongs: The wrong kernels.
+    """
+
+    def __init__(self, name: str, topic: str, source: str, launch: Callable[[], Launch]) -> None:
+        self.name, self.topic, self._launch = name, topic, launch
+        code: list[str] = []
+        changes: dict[str | None, tuple[int, re.Match[str]]] = {}
+        places: dict[tuple[str, str | None], int] = {}
+        for number, line in enumerate(source.splitlines()):
+            before, _, comment = line.partition("//")
+            code.append(before.rstrip())
+            change = _CHANGE.fullmatch(comment.strip())
+            if change:
+                changed = max(at for at, text in enumerate(code) if text)  # a comment may stand below its line
+                assert change["label"] not in changes, f"{name} changes two lines for {change['label']}"
+                changes[change["label"]] = changed, change
+            words = (change["marks"] if change else comment).split()
+            marks = [_MARK.fullmatch(word) for word in words]
+            for mark in marks if change or None not in marks else ():  # else a comment for the reader
+                assert mark is not None, f"{name} has an unknown mark: {words}"
+                assert places.setdefault((mark[1], mark[2]), number) == number, f"{name} has {mark[0]} twice"
+        self.code = tuple(code)
+        self.wrongs = [self._wrong(label, *change, places) for label, change in changes.items()]
+
+    def _wrong(
+        self, label: str | None, number: int, change: re.Match[str], places: dict[tuple[str, str | None], int]
+    ) -> Wrong:
+        code = list(self.code)
+        indent = code[number][: -len(code[number].lstrip())]
+        code[number] = indent + change["code"]
+        assert change["missing"] in (None, *WORDS), change["missing"]
+        lines = frozenset(places[mark, label if (mark, label) in places else None] for mark in "AB")
+        name = f"{self.name}__{label or 'wrong'}"
+        return Wrong(name, self, change["missing"], lines, ("same", label) in places, tuple(code))
+
+    @functools.cached_property
+    def launch(self) -> Launch:
+        return self._launch()
+
+
+class Source:
+    """The source of several kernels.
+
+    Attributes:
+        kernels: The kernels, by their names.
+        text: The source.
+    """
+
+    def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
+        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
+        self.kernels = {one.name: one for one in kernels}
+        self._first_lines: dict[str, int] = {}
+        for name, one in self.kernels.items():
+            self._first_lines[name] = len(lines) + 1
+            lines += [line.replace(_KERNEL, f'extern "C" {_KERNEL}').replace("KERNEL", name) for line in one.code]
+        self.text = "\n".join([*lines, ""])
+
+    def marked(self, wrong: Wrong) -> frozenset[int]:
+        """Return the lines of the two accesses of a wrong kernel, from 1."""
+        return frozenset(self._first_lines[wrong.name] + line for line in wrong.lines)
+
+
+def numbers(count: int, dtype: Any = np.int32) -> np.ndarray[Any, Any]:
+    """Return numbers from 0 to 100 in no order, whose sums are exact."""
+    return ((np.arange(count) * 7919) % 101).astype(dtype)
+
+
+def program(source: str) -> Callable[[Callable[[], Launch]], Program]:
+    """Make a program of a source and of a function that returns the launch."""
+
+    def made(launch: Callable[[], Launch]) -> Program:
+        return Program(launch.__name__, launch.__globals__["__name__"], source.strip("\n"), launch)
+
+    return made
+
+
+@functools.cache
+def topics() -> dict[str, list[Program]]:
+    """Return the programs of each module of the folder."""
+    found = {}
+    for path in sorted(FOLDER.glob("*.py")):
+        names = runpy.run_path(str(path), run_name=path.stem)
+        found[path.stem] = [value for value in names.values() if isinstance(value, Program)]
+    return found
+
+
+@functools.cache
+def right_source(topic: str) -> Source:
+    """Return the source of the right kernels of a topic."""
+    return Source(topics()[topic], topic == _GROUPS)
+
+
+@functools.cache
+def wrong_source(topic: str) -> Source:
+    """Return the source of the wrong kernels of a topic."""
+    return Source((wrong for one in topics()[topic] for wrong in one.wrongs), topic == _GROUPS)
+
+
+def compiled(xp: Any, source: Source, *options: str) -> Any:
+    """Return the module of a source."""
+    return xp.RawModule(code=source.text, options=options)
+
+
+def run(xp: Any, module: Any, name: str, launch: Launch) -> list[tuple[Out, np.ndarray[Any, Any]]]:
+    """Launch a kernel, and return each :class:`Out` with what the kernel has written."""
+    arguments: list[Any] = []
+    outs = []
+    for argument in launch.arguments:
+        if isinstance(argument, (Out, np.ndarray)):
+            array = xp.array(argument.initial if isinstance(argument, Out) else argument, order="C")
+            if isinstance(argument, Out):
+                outs.append((argument, array))
+            arguments.append(array)
+        else:
+            arguments.append({int: np.int32, float: np.float32}.get(type(argument), lambda same: same)(argument))
+    module.get_function(name)(launch.grid, launch.block, tuple(arguments), shared_mem=launch.shared)
+    return [(out, array.get()) for out, array in outs]
