@@ -79,7 +79,7 @@ def explain_unreachable(address: int, size: int, reachable: Iterable[tuple[int, 
         size: The bytes of the access.
         reachable: The beginning and the end of each block that the kernel knows.
     """
-    found = _block_at(address)
+    found = block_at(address)
     assert found is not None
     _, begin, end, _ = found
     other = (
