@@ -70,6 +70,17 @@ class AcceleratorError(RuntimeError):
         return type(self), (self.error_code, self.call, self.details)
 
 
+class UnwrittenMemoryError(AcceleratorError):
+    """Work on an emulated device has used memory that nothing has written (the check ``init``).
+
+    Example:
+        >>> issubclass(tcuda.emulation.UnwrittenMemoryError, tcuda.AcceleratorError)
+        True
+    """
+
+    __module__ = "tcuda.emulation"
+
+
 class OutOfMemoryError(RuntimeError, MemoryError):
     """A device has no memory left for an allocation (``torch.OutOfMemoryError``).
 

@@ -67,8 +67,11 @@ class Backend:
         Raises:
             ValueError: The variable for the checks of kernels has no value that it can have.
         """
-        if rtc.chosen().padding:
+        checks = rtc.chosen()
+        if checks.padding:
             ledger.set_padding(_PADDING)
+        if checks.init:
+            self._runtime.watchUnwritten()
         self._runtime.announceStreams(ledger)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:

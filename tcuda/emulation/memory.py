@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from tcuda import _core
+from tcuda._base.program_lines import line_of_program
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
@@ -86,7 +87,9 @@ def allocate(nbytes: int) -> Block:
     block = _core.allocate_memory(Block, ledger(), device, nbytes, stream)
     if nbytes and _runtime.defers(backend.current_stream):
         # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
-        _runtime.poison(block.ptr, block.size, _POISON, stream)
+        _runtime.poison(block.ptr, block.requested, _POISON, stream)
+    elif nbytes and _runtime.unwritten is not None:
+        _runtime.unwritten.given(block.ptr, block.requested, line_of_program())
     return block
 
 

@@ -119,7 +119,7 @@ class LateRuntime(EmulatedRuntime):
         return (self._deferring and not self._prompt.depth) or self.capturing(current_stream)
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
-        fill = functools.partial(ctypes.memset, ptr, value, size)
+        fill = self._poisoning(ptr, size, value)
         try:
             timeline = self._streams.find(stream, _SYNCHRONIZE)
         except AcceleratorError:  # the program has destroyed the stream, and gets no work done on it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._runtime.emulated import costs
-from tcuda._runtime.emulated.accesses import READ, WRITE, rows
+from tcuda._runtime.emulated.accesses import READ, WRITE, rows, span
 from tcuda._runtime.emulated.address_ranges import AddressRanges
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.protocol import (
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.devices import EmulatedDevice
+    from tcuda._runtime.emulated.unwritten import Unwritten
 
 _KINDS = {
     # (destination is on a device, source is on a device)
@@ -86,12 +87,14 @@ class Memory:
 
     Attributes:
         page_locked: The page-locked ranges of the host.
+        unwritten: The bytes that no work has written; None without the check of them.
     """
 
     def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
         self._devices = devices
         self.page_locked: AddressRanges[None] = AddressRanges()
         self._variables: AddressRanges[EmulatedDevice] = AddressRanges()
+        self.unwritten: Unwritten | None = None
 
     def owner(self, ptr: int) -> EmulatedDevice | None:
         """Return the device on which ``ptr`` lies, None for memory of the host."""
@@ -175,7 +178,10 @@ class Memory:
             self._check(ptr, size, call)
             if self.owner(ptr) is None:
                 raise failure(Status.INVALID_VALUE, call)
-        return lambda: ctypes.memset(ptr, value, size)
+        unwritten = self.unwritten
+        if unwritten is None or not size:
+            return lambda: ctypes.memset(ptr, value, size)
+        return unwritten.around(lambda: ctypes.memset(ptr, value, size), [span(ptr, size, WRITE, "ptr")], "memset")
 
     def plan_copy(self, dst: int, src: int, size: int, kind: int, call: Call) -> Copy:
         """Return a copy, which is not made yet.
@@ -235,7 +241,13 @@ class Memory:
         addresses = [ptr for ptr, owner in ((dst, target), (src, source)) if owner is not None]
         ends = (to, target), (of, source)
         host = tuple(range_ for range_, owner in ends if owner is None and self.is_registered(*range_))
-        return Copy(make, size, duration, host_waits, tuple(addresses), layout, host)
+        return Copy(self._noted(make, layout), size, duration, host_waits, tuple(addresses), layout, host)
+
+    def _noted(self, make: Callable[..., object], layout: Rows) -> Callable[..., object]:
+        """Return the copy ``make`` of the rows ``layout``, which looks for unwritten bytes if the user wants that."""
+        if self.unwritten is None:
+            return make
+        return self.unwritten.copying(make, layout, to_host=self.owner(layout.dst) is None)
 
     def accesses(self, copy: Copy) -> list[Access]:
         """Return the accesses of ``copy``.

@@ -11,12 +11,14 @@ A method finds the objects of the handles, refuses the calls that CUDA refuses, 
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._base.errors import AcceleratorError
+from tcuda._base.program_lines import line_of_program
 from tcuda._base.statuses import Status
 from tcuda._runtime.emulated import costs, settings
 from tcuda._runtime.emulated.accesses import WRITE, span
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
     from tcuda._runtime.emulated.memory import Copy
+    from tcuda._runtime.emulated.unwritten import Unwritten
     from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
 
 _VERSION = 13000
@@ -89,6 +92,7 @@ class EmulatedRuntime:
 
     Attributes:
         races: The watch of a race detector. ``races.detector`` is None while no detector watches.
+        unwritten: The bytes that no work has written; None without the check of them.
         clock: The clock.
         devices: The devices that the process sees.
         thread: The state of the calling thread.
@@ -130,6 +134,9 @@ class EmulatedRuntime:
         self._executables: dict[int, Executable] = {}
         self._numbers_of_executables = itertools.count(1)
         self._ledger: _core.Ledger | None = None
+        self.unwritten: Unwritten | None = None
+        self._checked: list[Unwritten] = []
+        """The object ``unwritten`` if there is one, for the core, which asks whether the list is empty."""
 
     # Devices
 
@@ -338,6 +345,8 @@ class EmulatedRuntime:
             raise failure(Status.MEMORY_ALLOCATION, call)
         if self.races.detector is not None:
             self.races.allocated(ptr, size, self.thread.device, stream)
+        if ptr and self.unwritten is not None:
+            self.unwritten.given(ptr, size, line_of_program())
         return ptr
 
     def _free(self, ptr: int, call: Call, timeline: Timeline | None = None) -> EmulatedDevice | None:
@@ -518,6 +527,8 @@ class EmulatedRuntime:
                 ``races.detector`` is set or the stream captures.
         """
         call = ("cudaLaunchKernel()",)
+        if self.unwritten is not None:
+            work = self.unwritten.around(work, accesses, name)
         # Without a capture the lock is not needed, because nothing is changed before the work.
         timeline = self._on_current_device(stream, call)
         duration = costs.kernel(nbytes, flops, timeline.multiprocessors)
@@ -550,7 +561,7 @@ class EmulatedRuntime:
             self._streams.times,
             self.thread,
             self._streams.created,
-            (self._captures.in_progress, self.races.detectors, *obstacles),
+            (self._captures.in_progress, self.races.detectors, self._checked, *obstacles),
             costs.kernel,
         )
 
@@ -581,6 +592,8 @@ class EmulatedRuntime:
             meets: Whether the work waits for other threads or processes.
         """
         call = ("cudaLaunchKernel()",)
+        if self.unwritten is not None:
+            work = self.unwritten.around(work, accesses, name)
         with self._lock:
             timelines = [self._streams.find(handle, call, device) for device, handle in streams]
             capture = timelines[0].capture
@@ -683,7 +696,20 @@ class EmulatedRuntime:
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
         """Set all bytes of memory that was allocated for ``stream`` to ``value``."""
-        ctypes.memset(ptr, value, size)
+        self._poisoning(ptr, size, value)()
+
+    def _poisoning(self, ptr: int, size: int, value: int) -> Callable[[], object]:
+        """Return a function that sets bytes to ``value``, and takes note that no work has written them."""
+        unwritten = self.unwritten
+        if unwritten is None:
+            return functools.partial(ctypes.memset, ptr, value, size)
+        line = line_of_program()
+
+        def poison() -> None:
+            ctypes.memset(ptr, value, size)
+            unwritten.given(ptr, size, line)
+
+        return poison
 
     # Events
 
@@ -836,7 +862,7 @@ class EmulatedRuntime:
                 raise failure(Status.ILLEGAL_STATE, call)
             condition = Condition()
             node = ConditionalNode(condition, self._captures.new_body(), repeats=kind == CONDITIONAL_WHILE)
-            self._enqueue(timeline, condition.setter(flag, size), call)
+            self._enqueue(timeline, self._deciding(condition.setter(flag, size)), call)
             self._enqueue(timeline, node, call)
             return self._conditionals.add(node)
 
@@ -847,7 +873,13 @@ class EmulatedRuntime:
             timeline = self._on_current_device(stream, call)
             if node is None or timeline.capture is None:
                 raise failure(Status.INVALID_VALUE, call)
-            self._enqueue(timeline, node.condition.setter(flag, size), call)
+            self._enqueue(timeline, self._deciding(node.condition.setter(flag, size)), call)
+
+    def _deciding(self, node: Node) -> Node:
+        """Let ``node``, whose result decides what a graph does, refuse memory that no work has written."""
+        if self.unwritten is not None:
+            node.work = self.unwritten.around(node.work, node.accesses, node.name, decides=True)
+        return node
 
     def streamEndCapture(self, stream: int) -> int:
         call = "cudaStreamEndCapture({:#x})", stream
@@ -1060,6 +1092,14 @@ class EmulatedRuntime:
         with self._lock:
             page_locked = {each.begin: each.end - each.begin for each in self._memory.page_locked.copy()}
             self.races.begin(detector, page_locked)
+
+    def watchUnwritten(self) -> None:
+        """Find uses of memory that no work has written, of all memory that is allocated from now on."""
+        from tcuda._runtime.emulated.unwritten import Unwritten  # here, because the module imports NumPy
+
+        with self._lock:
+            self.unwritten = self._memory.unwritten = Unwritten()
+            self._checked[:] = [self.unwritten]
 
     def memoryDriver(self) -> _core.Driver:
         return _core.EmulatedDriver([device.memory for device in self.devices], self._driver_streams())

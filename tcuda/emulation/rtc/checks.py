@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
-_NAMES = ("memory", "padding", "barriers", "types")
+_NAMES = ("memory", "padding", "barriers", "types", "init")
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -77,12 +77,14 @@ class Checks:
         barriers: The consequence if not all threads of a block reach a barrier: ``"error"``, ``"warning"`` or
             ``"nothing"``.
         types: The consequence if an array has other elements than the kernel reads, likewise.
+        init: Whether a use of memory that nothing has written is an error.
     """
 
     memory: bool
     padding: bool
     barriers: Literal["error", "warning", "nothing"]
     types: Literal["error", "warning", "nothing"]
+    init: bool = False
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
@@ -110,6 +112,7 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",
+        init="init" in words,
     )
 
 
