@@ -303,6 +303,9 @@ class EmulatedLaunch:
         finds_changes: Whether a byte that was read, and that has another value at the end, counts as written. Without
             ``-fsanitize=thread``, gcc tells nothing about a write after a read of the same memory.
         variables: The beginning and the end of each global variable of the module, which is memory of a device.
+        marks: The beginning and the end of each block with bytes that nothing has written, and the address of its
+            marks: a byte for each, which is 255 if the byte of the block is written. A recorded launch only looks for
+            reads of other bytes.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
@@ -322,7 +325,17 @@ class EmulatedLaunch:
         recorded: bool = False,
         finds_changes: bool = False,
         variables: Sequence[tuple[int, int]] = (),
+        marks: Sequence[tuple[int, int, int]] = (),
     ) -> None: ...
+    def keep_marks(self) -> list[int]:
+        """Set the marks of the bytes that the launch has written, and return how many of each block they are."""
+
+    @property
+    def unwritten_reads(self) -> tuple[int, int, int, tuple[int, int, int], tuple[int, int, int]] | None:
+        """The address and the size of the first read of bytes that nothing has written, the number of such reads, and
+        the thread and the block of the first; None if there are none.
+        """
+
     @property
     def recorded(self) -> list[tuple[int, int]]:
         """The beginning and the end of each piece of memory of devices that the launch may use, in ascending order."""

@@ -330,11 +330,14 @@ class Unwritten:
     # Launches of kernels
 
     def open_blocks(self) -> list[tuple[int, Marks]]:
-        """Return the address and the marks of each block with unwritten bytes, for a launch that changes the marks."""
+        """Return the address and the marks of each block with unwritten bytes, by address, for a launch of a kernel.
+
+        The launch changes the marks.
+        """
         with self._lock:
-            return [
-                (each.begin, self._marks_of(each.value)) for each in self._blocks.copy() if each.value.missing
-            ]
+            blocks = sorted(each.begin for each in self._blocks.copy() if each.value.missing)
+            found = [self._blocks.at(begin) for begin in blocks]
+            return [(each.begin, self._marks_of(each.value)) for each in found if each is not None]
 
     def changed(self, blocks: Iterable[tuple[int, Marks, int]]) -> None:
         """Take note that a launch has written bytes: the address and the marks of a block, and the number of bytes."""

@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tcuda import _core
+from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
+    from tcuda._runtime.emulated.unwritten import Origin
     from tcuda.emulation.kernels.element_types import ElementTypes
     from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
@@ -269,6 +271,7 @@ class Function:
 class _Work:
     """The work of a launch, which keeps no memory of a device alive."""
 
+    passes_marks = True
     __slots__ = ("_arguments", "_block", "_device", "_grid", "_kernel", "_ranges", "_recorded", "_shared", "known")
 
     def __init__(
@@ -300,7 +303,10 @@ class _Work:
     def __call__(self) -> None:
         kernel = self._kernel
         strict = kernel._barriers == "error"
-        recorded = None if _runtime.races.detector is None else kernel.module.recorded(kernel.name)
+        unwritten = _runtime.unwritten
+        blocks = [] if unwritten is None else unwritten.open_blocks()
+        records = bool(blocks) or _runtime.races.detector is not None
+        recorded = kernel.module.recorded(kernel.name) if records else None
         if recorded is None:
             launch = _core.EmulatedLaunch(
                 kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
@@ -314,9 +320,10 @@ class _Work:
                 self._shared,
                 self._ranges,
                 strict,
-                recorded=True,
-                finds_changes=not recorded.complete,
+                recorded=_runtime.races.detector is not None,
+                finds_changes=not recorded.complete and _runtime.races.detector is not None,
                 variables=[(begin, end) for _, begin, end in recorded.variables],
+                marks=[(begin, begin + marks.size, marks.ctypes.data) for begin, marks in blocks],
             )
         try:
             while (report := launch.run()) is not None:
@@ -328,16 +335,54 @@ class _Work:
                     raise self._illegal(address, size, write, thread, block)
                 launch.allow(*allowed)
             unreached = launch.unreached
-            if recorded is not None:
+            if recorded is not None and _runtime.races.detector is not None:
                 found = kernel_accesses.of_launch(
                     launch, kernel.parameters, kernel.parameter_names, self._arguments, recorded.variables
                 )
                 self._recorded[threading.get_ident()] = found
+            reads = launch.unwritten_reads
+            origin = None if reads is None or unwritten is None else unwritten.origin_at(reads[0])
         finally:
+            if unwritten is not None and recorded is not None:
+                unwritten.changed(
+                    [(*block, count) for block, count in zip(blocks, launch.keep_marks(), strict=True)]
+                )
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
         if unreached is not None and kernel._barriers == "warning":
             kernel._barriers = "nothing"  # one warning for each kernel
             self._warn(*unreached)
+        if reads is not None:
+            raise self._unwritten(origin, *reads)
+
+    def _unwritten(
+        self,
+        origin: Origin | None,
+        address: int,
+        size: int,
+        count: int,
+        thread: tuple[int, ...],
+        block: tuple[int, ...],
+    ) -> UnwrittenMemoryError:
+        others = f" (the first of {count} such reads)" if count > 1 else ""
+        details = (
+            f"Read of {size} bytes at {address:#x} that nothing has written{others}\n"
+            f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
+            f"{self._place(address)}"
+        )
+        if origin is not None:
+            details += f"    The bytes are of {origin}.\n"
+        return UnwrittenMemoryError(
+            Status.LAUNCH_FAILURE, self._call, f"{details}Write the elements first, or let the kernel leave them out."
+        )
+
+    def _place(self, address: int) -> str:
+        """Return a line about the argument with an address; nothing if no argument is known to have it."""
+        for place, pointer in kernel_accesses.pointers_of(self._kernel.parameters, self._arguments):
+            begin = memory_access.range_at(self._device, pointer, 1) if pointer <= address else None
+            if begin is not None and address < begin[1]:
+                name = kernel_accesses.name_of(place, self._kernel.parameters, self._kernel.parameter_names)
+                return f"    The bytes begin {address - pointer} bytes after the address in {name}.\n"
+        return ""
 
     def _warn(self, waiting: int, returned: int) -> None:
         warnings.warn(

@@ -213,13 +213,18 @@ def load(
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
         build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify)
-        library, messages, recorded = _built(build, watched=checks.memory and _runtime.races.detector is not None)
+        library, messages, recorded = _built(build, watched=checks.memory and _watched())
         if log is not None:
             log.write(messages)
         module = Module(library, build, code, names, checks, recorded=recorded)
         with _lock:
             module = _loaded.setdefault(key, module)
     return module
+
+
+def _watched() -> bool:
+    """Return whether launches note their accesses."""
+    return _runtime.races.detector is not None or _runtime.unwritten is not None
 
 
 def _built(build: Callable[..., tuple[bytes, str]], *, watched: bool) -> tuple[bytes, str, bool]:

@@ -108,7 +108,7 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
                 f"with commas between them: {', '.join(_NAMES)}."
             )
     return Checks(
-        memory="memory" in words,
+        memory="memory" in words or "init" in words,
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",

@@ -27,8 +27,10 @@ bool AccessRecorder::covers(std::uintptr_t address, std::uint64_t size, const ab
 void AccessRecorder::cover(std::uintptr_t address, std::uint64_t size, const abi::Range &known) {
     for (std::uintptr_t number = page_of(address); number <= page_of(address + size - 1); ++number) {
         std::unique_ptr<Page> &page = pages_[number];
-        if (page == nullptr)
+        if (page == nullptr) {
             page.reset(new Page());
+            read_marks(*page, number);
+        }
         if (!finds_changes_)
             continue;
         const abi::Range copied = part(number, known);
@@ -37,6 +39,91 @@ void AccessRecorder::cover(std::uintptr_t address, std::uint64_t size, const abi
         const auto *bytes = reinterpret_cast<const unsigned char *>(copied.begin);
         page->before.emplace_back(copied.begin, std::vector<unsigned char>(bytes, bytes + (copied.end - copied.begin)));
     }
+}
+
+// Calls `each` for the words of a page that have bytes of marked blocks: with the number of the word, the block, the
+// marks of the first byte that the word has of the block, the place of this byte in the word, and the number of bytes.
+template <typename Each> void AccessRecorder::for_marks(std::uintptr_t number, Each each) const {
+    const std::uintptr_t page = number << abi::record_shift;
+    const auto ends_before = [](const Marks &marks, std::uintptr_t place) { return marks.block.end <= place; };
+    auto found = std::lower_bound(marks_.begin(), marks_.end(), page, ends_before);
+    for (; found != marks_.end() && found->block.begin < page + abi::record_bytes; ++found) {
+        const abi::Range shared = part(number, found->block);
+        for (std::uintptr_t address = shared.begin; address < shared.end;) {
+            const std::uintptr_t end = std::min<std::uintptr_t>(shared.end, (address / 64 + 1) * 64);
+            each(static_cast<unsigned>((address - page) / 64), *found, found->bytes + (address - found->block.begin),
+                 static_cast<unsigned>(address % 64), static_cast<unsigned>(end - address));
+            address = end;
+        }
+    }
+}
+
+void AccessRecorder::read_marks(Page &page, std::uintptr_t number) const {
+    for_marks(number, [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
+        unsigned long long bits = 0;
+        for (unsigned place = 0; place < count; ++place)
+            bits |= static_cast<unsigned long long>(marks[place] != Marks::written) << place;
+        if (bits == 0)
+            return;
+        if (page.unwritten == nullptr)
+            page.unwritten.reset(new unsigned long long[words]());
+        page.unwritten[word] |= bits << first;
+    });
+    page.marked = page.unwritten != nullptr;
+}
+
+std::optional<abi::Range> AccessRecorder::unmarked(std::uintptr_t address, std::uint64_t size, abi::Range around) const {
+    const auto ends_before = [](const Marks &marks, std::uintptr_t place) { return marks.block.end <= place; };
+    const auto after = std::lower_bound(marks_.begin(), marks_.end(), address, ends_before);
+    if (after != marks_.begin())
+        around.begin = std::max(around.begin, (after - 1)->block.end);
+    if (after != marks_.end()) {
+        if (after->block.begin < address + size)
+            return std::nullopt;
+        around.end = std::min(around.end, after->block.begin);
+    }
+    return around;
+}
+
+bool AccessRecorder::is_unwritten(std::uintptr_t address, std::uint64_t size) {
+    Page &first = *pages_.find(page_of(address))->second;
+    if (first.unwritten == nullptr)
+        return false;
+    for (std::uintptr_t place = address; place < address + size; ++place) {
+        const Page &page = *pages_.find(page_of(place))->second;
+        const auto bit = static_cast<unsigned>(place % abi::record_bytes);
+        const bool unwritten = page.unwritten != nullptr && (page.unwritten[bit / 64] >> bit % 64 & 1) != 0;
+        if (!unwritten || (page.writes[bit / 64] >> bit % 64 & 1) != 0) {
+            if (++first.looks % looks_between_counts == 0) {
+                unsigned long long left = 0;
+                for (unsigned word = 0; word < words; ++word)
+                    left |= first.unwritten[word] & ~first.writes[word];
+                if (left == 0)
+                    first.unwritten.reset();
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+std::vector<std::uint64_t> AccessRecorder::keep_marks() {
+    std::vector<std::uint64_t> counts(marks_.size());
+    for (const auto &[number, kept] : pages_) {
+        const Page &page = *kept;
+        if (!page.marked)
+            continue;
+        for_marks(number, [&](unsigned word, const Marks &block, unsigned char *marks, unsigned first, unsigned count) {
+            const unsigned long long writes = page.writes[word] >> first;
+            for (unsigned place = 0; place < count; ++place) {
+                if ((writes >> place & 1) != 0 && marks[place] != Marks::written) {
+                    marks[place] = Marks::written;
+                    ++counts[static_cast<std::size_t>(&block - marks_.data())];
+                }
+            }
+        });
+    }
+    return counts;
 }
 
 void AccessRecorder::mark_page(unsigned long long *bits, unsigned first, unsigned last) {
@@ -61,7 +148,8 @@ void AccessRecorder::mark(std::uintptr_t address, std::uint64_t size, bool write
 abi::Record AccessRecorder::record_at(std::uintptr_t address, const abi::Range &known) {
     Page &page = *pages_.find(page_of(address))->second;
     const abi::Range noted = part(page_of(address), known);
-    return {noted.begin, noted.end - noted.begin, page.reads, page.writes};
+    const std::uintptr_t bytes = noted.end - noted.begin;
+    return {noted.begin, bytes, page.reads, page.writes, page.unwritten == nullptr ? bytes : 0};
 }
 
 void AccessRecorder::finish() {

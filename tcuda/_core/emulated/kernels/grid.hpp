@@ -34,6 +34,15 @@ struct Launch {
     bool recorded = false;
     bool finds_changes = false;
     std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
+    std::vector<Marks> marks{};          // the memory with unwritten bytes, in ascending order
+};
+
+// Reads of memory that nothing has written: the first of them, and their number.
+struct UnwrittenReads {
+    std::uintptr_t address = 0;
+    std::uint64_t size = 0;
+    abi::Index thread{}, block{};
+    unsigned long long count = 0;
 };
 
 // An access outside of the known ranges.
@@ -89,6 +98,8 @@ public:
 
     // The memory of devices that the launch has used, if `recorded`. Called after run() has returned `done`.
     const AccessRecorder *recorder() const { return recorder_.get(); }
+    AccessRecorder *recorder() { return recorder_.get(); }
+    const UnwrittenReads &unwritten_reads() const { return unwritten_reads_; }
     // The memory of which recorder() knows, in ascending order.
     std::vector<abi::Range> recorded() const { return memory_.of_devices(); }
 
@@ -184,6 +195,7 @@ private:
     std::unique_ptr<AccessRecorder> recorder_;
     abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
+    UnwrittenReads unwritten_reads_;
     std::unique_ptr<ThreadStacks> stacks_;
     std::unique_ptr<Fiber[]> fibers_; // one for each thread
     std::size_t fibers_used_ = 0;

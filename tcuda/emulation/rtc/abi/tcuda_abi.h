@@ -8,7 +8,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 4;
+constexpr unsigned version = 5;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned slot_count = 64;          // a power of two
 constexpr unsigned page_shift = 12;
@@ -29,10 +29,12 @@ struct Span {
 };
 
 // Where a module notes the accesses to [begin, begin + bytes), which lies in one page of `record_bytes` bytes. The page
-// has a bit for each byte that the kernel reads, and a bit for each byte that the kernel writes.
+// has a bit for each byte that the kernel reads, and a bit for each byte that the kernel writes. The core looks at each
+// read of the page if `read_bytes` is 0, and otherwise it equals `bytes`.
 struct Record {
     Address begin, bytes;
     unsigned long long *reads, *writes;
+    Address read_bytes;
 };
 
 inline unsigned record_place(Address address) {
