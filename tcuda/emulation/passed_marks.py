@@ -24,27 +24,19 @@ if TYPE_CHECKING:
     Rule = Callable[[Function, Sequence[Any], Mapping[str, Any], MarksOf], Any]
 
 
-def _of_numpy(names: str) -> list[Function]:
-    return [getattr(np, name) for name in names.split() if hasattr(np, name)]
-
-
-DECIDING: dict[Function, Sequence[int | str]] = {}
+DECIDING: dict[Any, Sequence[int | str]] = {
+    **dict.fromkeys(catalogue.READING, (0, 1, 2, "a", "x", "ar1", "ar2")),
+    **dict.fromkeys(["take", "take_along_axis", "delete"], (1, "indices", "obj")),
+    **dict.fromkeys(["put", "put_along_axis", "place", "putmask"], (1, "ind", "indices", "mask")),
+    **dict.fromkeys(["compress", "extract"], (0, "condition")),
+    "choose": (0, "a"),
+    "repeat": (1, "repeats"),
+    "copyto": (3, "where"),
+}
 """Functions in which some arguments decide which elements are used, or how many elements a result has.
 
-The value has the places and the names of these arguments.
+The key is the function, or the name of a function of NumPy's. The value has the places and the names of the arguments.
 """
-
-for _function in _of_numpy(" ".join(catalogue.READING)):
-    DECIDING[_function] = (0, 1, 2, "a", "x", "ar1", "ar2")
-for _function in (np.take, np.take_along_axis, np.delete):
-    DECIDING[_function] = (1, "indices", "obj")
-DECIDING[np.choose] = (0, "a")
-DECIDING[np.repeat] = (1, "repeats")
-for _function in (np.put, np.put_along_axis, np.place, np.putmask):
-    DECIDING[_function] = (1, "ind", "indices", "mask")
-for _function in (np.compress, np.extract):
-    DECIDING[_function] = (0, "condition")
-DECIDING[casts.copyto] = (3, "where")
 
 
 def enter_indexed(function: Function) -> None:
@@ -54,10 +46,10 @@ def enter_indexed(function: Function) -> None:
 
 # Rules
 
-RULES: dict[Function, Rule] = {}
-"""For functions, a function that returns the marks of the results, which have the form of the results.
+RULES: dict[Any, Rule] = {}
+"""The rules by the function, or by the name of a function of NumPy's. A rule returns the marks of the results.
 
-Each of them is called with the function, its arguments, and a function that returns the marks of the elements of an
+A rule is called with the function, its arguments, and a function that returns the marks of the elements of an
 array. The results of a function without a rule are unwritten if anything that the function reads is unwritten.
 """
 
@@ -149,48 +141,50 @@ def _replaced(value: Any, marks_of: MarksOf) -> Any:
     return value
 
 
-for _function in _of_numpy(
-    "where clip nan_to_num around round isclose angle i0 sinc real_if_close iscomplex isreal isneginf isposinf copyto"
+for _rule, _names in (
+    (
+        _each,
+        "where clip nan_to_num around round isclose angle i0 sinc real_if_close iscomplex isreal isneginf isposinf "
+        "copyto",
+    ),
+    (
+        _moved,
+        "concatenate stack hstack vstack dstack column_stack tile roll flip fliplr flipud rot90 append tril triu diag "
+        "diagonal diagflat ravel reshape transpose swapaxes moveaxis rollaxis squeeze expand_dims atleast_1d "
+        "atleast_2d atleast_3d broadcast_to array copy flatten resize",
+    ),
+    (moved_by(0), "take take_along_axis delete repeat"),
+    (moved_by(1), "compress extract"),
+    (
+        _reduced,
+        "sum prod max min amax amin mean all any argmax argmin std var median ptp count_nonzero nansum nanprod nanmax "
+        "nanmin nanmean nanstd nanvar nanmedian nanargmax nanargmin",
+    ),
+    (_along, "sort argsort partition argpartition"),
+    (_accumulated, "cumsum cumprod nancumsum nancumprod"),
+    (_linear, "matmul dot inner outer tensordot vdot kron einsum convolve correlate"),
 ):
-    RULES[_function] = _each
-RULES[casts.copyto] = _each
-for _function in _of_numpy(
-    "concatenate stack hstack vstack dstack column_stack tile roll flip fliplr flipud rot90 append tril triu diag "
-    "diagonal diagflat ravel reshape transpose swapaxes moveaxis rollaxis squeeze expand_dims atleast_1d atleast_2d "
-    "atleast_3d broadcast_to array copy resize trim_zeros"
-):
-    RULES[_function] = _moved
-for _function in _of_numpy("take take_along_axis delete repeat"):
-    RULES[_function] = moved_by(0)
-for _function in _of_numpy("compress extract"):
-    RULES[_function] = moved_by(1)
-for _function in _of_numpy(
-    "sum prod max min amax amin mean all any argmax argmin std var median ptp count_nonzero nansum nanprod nanmax "
-    "nanmin nanmean nanstd nanvar nanmedian nanargmax nanargmin"
-):
-    RULES[_function] = _reduced
-for _function in _of_numpy("sort argsort partition argpartition"):
-    RULES[_function] = _along
-for _function in _of_numpy("cumsum cumprod nancumsum nancumprod"):
-    RULES[_function] = _accumulated
-for _function in _of_numpy("matmul dot inner outer tensordot vdot kron einsum convolve correlate"):
-    RULES[_function] = _linear
-for _function in (np.ndarray.reshape, np.ndarray.ravel, np.ndarray.flatten, np.ndarray.copy):
-    RULES[_function] = _moved
+    RULES.update(dict.fromkeys(_names.split(), _rule))
+
+
+def _entry(table: Mapping[Any, Any], function: Function) -> Any:
+    """Return the entry of ``function``, or of the function of NumPy's in whose place it is; None if there is none."""
+    try:
+        found = table.get(function)
+    except TypeError:  # a function without a hash
+        return None
+    if found is None and (getattr(function, "__module__", None) or "numpy").startswith(("numpy", "tcuda.")):
+        found = table.get(getattr(function, "__name__", "").strip("_"))
+    return found
 
 
 def _rule_of(function: Function) -> Rule | None:
-    try:
-        rule = RULES.get(function)
-    except TypeError:  # a function without a hash
-        return None
-    if rule is not None:
-        return rule
     if isinstance(function, np.ufunc) and function.signature is None:
         return _each
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return {"reduce": _reduced, "accumulate": _accumulated}.get(function.__name__)
-    return None
+    rule: Rule | None = _entry(RULES, function)
+    return rule
 
 
 # Work
@@ -237,7 +231,7 @@ class Passing:
         self._parts = {
             id(hosts.get(key)): [_region(part) for part in regions if part.size] for key, regions in parts.items()
         }
-        self._line = line_of_program() if function in DECIDING else None
+        self._line = None if _entry(DECIDING, function) is None else line_of_program()
 
     def __call__(self) -> None:
         """Do the work."""
@@ -316,7 +310,7 @@ def require_decided(
     Raises:
         UnwrittenMemoryError: There are such elements.
     """
-    for place in DECIDING.get(function, ()):
+    for place in _entry(DECIDING, function) or ():
         if isinstance(place, int):
             value = args[place] if place < len(args) else None
         else:
