@@ -304,8 +304,9 @@ class EmulatedLaunch:
             ``-fsanitize=thread``, gcc tells nothing about a write after a read of the same memory.
         variables: The beginning and the end of each global variable of the module, which is memory of a device.
         marks: The beginning and the end of each block with bytes that nothing has written, and the address of its
-            marks: a byte for each, which is 255 if the byte of the block is written. A recorded launch only looks for
-            reads of other bytes.
+            marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
+            memory, which has no contents when a block of threads begins. The launch looks for reads of unwritten bytes.
+        marks_shared: Whether the dynamic shared memory has marks, too.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
@@ -326,6 +327,7 @@ class EmulatedLaunch:
         finds_changes: bool = False,
         variables: Sequence[tuple[int, int]] = (),
         marks: Sequence[tuple[int, int, int]] = (),
+        marks_shared: bool = False,
     ) -> None: ...
     def keep_marks(self) -> list[int]:
         """Set the marks of the bytes that the launch has written, and return how many of each block they are."""

@@ -55,6 +55,10 @@ class _Module(Protocol):
     def source(self) -> str:
         """The source."""
 
+    @property
+    def shared(self) -> list[tuple[str, int, int]]:
+        """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
+
     def recorded(self, name: str) -> RecordedKernel | None:
         """Return the kernel ``name`` in the form that notes its accesses; None without such a form."""
 
@@ -305,7 +309,11 @@ class _Work:
         strict = kernel._barriers == "error"
         unwritten = _runtime.unwritten
         blocks = [] if unwritten is None else unwritten.open_blocks()
-        records = bool(blocks) or _runtime.races.detector is not None
+        shared = [] if unwritten is None else kernel.module.shared
+        marks = [(begin, begin + known.size, known.ctypes.data) for begin, known in blocks]
+        marks += [(begin, end, 0) for _, begin, end in shared]
+        marks_shared = unwritten is not None and self._shared > 0
+        records = bool(marks) or marks_shared or _runtime.races.detector is not None
         recorded = kernel.module.recorded(kernel.name) if records else None
         if recorded is None:
             launch = _core.EmulatedLaunch(
@@ -323,7 +331,8 @@ class _Work:
                 recorded=_runtime.races.detector is not None,
                 finds_changes=not recorded.complete and _runtime.races.detector is not None,
                 variables=[(begin, end) for _, begin, end in recorded.variables],
-                marks=[(begin, begin + marks.size, marks.ctypes.data) for begin, marks in blocks],
+                marks=marks,
+                marks_shared=marks_shared,
             )
         try:
             while (report := launch.run()) is not None:
@@ -376,7 +385,12 @@ class _Work:
         )
 
     def _place(self, address: int) -> str:
-        """Return a line about the argument with an address; nothing if no argument is known to have it."""
+        """Return a line about the variable or argument with an address; nothing if none is known to have it."""
+        for name, first, last in self._kernel.module.shared:
+            if first <= address < last:
+                return f"    The bytes begin {address - first} bytes after the beginning of {name} in shared memory.\n"
+        if _runtime.memoryAt(address) is None:
+            return "    The bytes are in the dynamic shared memory of the block.\n"
         for place, pointer in kernel_accesses.pointers_of(self._kernel.parameters, self._arguments):
             begin = memory_access.range_at(self._device, pointer, 1) if pointer <= address else None
             if begin is not None and address < begin[1]:

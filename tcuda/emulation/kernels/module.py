@@ -73,6 +73,7 @@ class Module:
         self._static = static_memory.sizes(library)
         self._elements = element_types.of_kernels(self._host)
         self._globals = global_variables.variables(library, source)
+        self._shared = global_variables.shared_variables(library, source) if checks.init else []
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._recorded_kernels: dict[str, RecordedKernel] = {}
@@ -123,6 +124,15 @@ class Module:
         assert host is not None
         complete = self._recorded is not None and not self._incomplete
         return self._recorded_kernels.setdefault(name, RecordedKernel(host, complete, self._ranges(library)))
+
+    @functools.cached_property
+    def shared(self) -> list[tuple[str, int, int]]:
+        """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
+        if not self._shared or self._recorded is not self._host:
+            return []
+        origin = self._host.symbol("tcuda_module")
+        assert origin is not None
+        return [(name, origin[0] + place, origin[0] + place + size) for name, place, size in self._shared]
 
     def _ranges(self, library: _core.EmulatedModule) -> list[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable of ``library``."""

@@ -58,6 +58,35 @@ def variables(library: bytes, source: str) -> list[Variable]:
     return [Variable(shown, place - origin, size) for place, size, shown in sorted(set(found))]
 
 
+def shared_variables(library: bytes, source: str) -> list[Variable]:
+    """Return the static variables in shared memory, in the order of their addresses.
+
+    Args:
+        library: The compiled library.
+        source: The source.
+    """
+    shared = _shared(source)
+    found = set()
+    origin = 0
+    for name, place, size, writable in symbols.variables(library) if shared else ():
+        if name == _ORIGIN:
+            origin = place
+        if writable and size and name.startswith(_LOCAL):
+            shown = _last_part(name.decode(errors="replace"))
+            if shown in shared:
+                found.add((place, size, shown))
+    return [Variable(shown, place - origin, size) for place, size, shown in sorted(found)]
+
+
+def _last_part(name: str) -> str:
+    """Return the name in the source of the static variable of a function with the mangled name ``name``."""
+    for match in re.finditer(r"E(\d+)", name):
+        end = match.end() + int(match[1])
+        if end <= len(name) and re.fullmatch(r"(_\d+|__\d+_)?", name[end:]):
+            return name[match.end() : end]
+    return ""
+
+
 def readable(name: str) -> str:
     """Return the name in the source of the variable with the mangled name ``name``."""
     if not name.startswith("_Z"):

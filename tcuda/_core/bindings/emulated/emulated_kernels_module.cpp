@@ -113,9 +113,9 @@ class EmulatedLaunch {
 public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                    unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
-                   bool finds_changes, const Ranges &variables, const MarkedRanges &marks)
+                   bool finds_changes, const Ranges &variables, const MarkedRanges &marks, bool marks_shared)
         : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict,
-                                                              patience, recorded, finds_changes, variables, marks)) {
+                                                              patience, recorded, finds_changes, variables, marks, marks_shared)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -193,7 +193,7 @@ private:
 
     static Launch launch_of(const EmulatedFunction &function, const Triple &grid, const Triple &block,
                             const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
-                            bool finds_changes, const Ranges &variables, const MarkedRanges &marks) {
+                            bool finds_changes, const Ranges &variables, const MarkedRanges &marks, bool marks_shared) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         Launch launch{function.kernel,
@@ -209,6 +209,7 @@ private:
             launch.variables.push_back({begin, end});
         for (const auto &[begin, end, bytes] : marks)
             launch.marks.push_back({{begin, end}, reinterpret_cast<unsigned char *>(bytes)});
+        launch.marks_shared = marks_shared;
         return launch;
     }
 
@@ -235,10 +236,11 @@ void bind_emulated_kernels(nb::module_ &module) {
 
     nb::class_<EmulatedLaunch>(module, "EmulatedLaunch")
         .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
-                      bool, double, bool, bool, const Ranges &, const MarkedRanges &>(),
+                      bool, double, bool, bool, const Ranges &, const MarkedRanges &, bool>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
-             nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("marks") = MarkedRanges())
+             nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("marks") = MarkedRanges(),
+             nb::arg("marks_shared") = false)
         .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"))
         .def("run", &EmulatedLaunch::run)
         .def_prop_ro("recorded", &EmulatedLaunch::recorded)

@@ -30,6 +30,8 @@ void AccessRecorder::cover(std::uintptr_t address, std::uint64_t size, const abi
         if (page == nullptr) {
             page.reset(new Page());
             read_marks(*page, number);
+            if (shared_at(std::max(address, number << abi::record_shift), 1) != nullptr)
+                shared_pages_.push_back(number);
         }
         if (!finds_changes_)
             continue;
@@ -51,8 +53,9 @@ template <typename Each> void AccessRecorder::for_marks(std::uintptr_t number, E
         const abi::Range shared = part(number, found->block);
         for (std::uintptr_t address = shared.begin; address < shared.end;) {
             const std::uintptr_t end = std::min<std::uintptr_t>(shared.end, (address / 64 + 1) * 64);
-            each(static_cast<unsigned>((address - page) / 64), *found, found->bytes + (address - found->block.begin),
-                 static_cast<unsigned>(address % 64), static_cast<unsigned>(end - address));
+            unsigned char *const bytes = found->bytes == nullptr ? nullptr : found->bytes + (address - found->block.begin);
+            each(static_cast<unsigned>((address - page) / 64), *found, bytes, static_cast<unsigned>(address % 64),
+                 static_cast<unsigned>(end - address));
             address = end;
         }
     }
@@ -62,7 +65,7 @@ void AccessRecorder::read_marks(Page &page, std::uintptr_t number) const {
     for_marks(number, [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
         unsigned long long bits = 0;
         for (unsigned place = 0; place < count; ++place)
-            bits |= static_cast<unsigned long long>(marks[place] != Marks::written) << place;
+            bits |= static_cast<unsigned long long>(marks == nullptr || marks[place] != Marks::written) << place;
         if (bits == 0)
             return;
         if (page.unwritten == nullptr)
@@ -114,6 +117,8 @@ std::vector<std::uint64_t> AccessRecorder::keep_marks() {
         if (!page.marked)
             continue;
         for_marks(number, [&](unsigned word, const Marks &block, unsigned char *marks, unsigned first, unsigned count) {
+            if (marks == nullptr)
+                return;
             const unsigned long long writes = page.writes[word] >> first;
             for (unsigned place = 0; place < count; ++place) {
                 if ((writes >> place & 1) != 0 && marks[place] != Marks::written) {
@@ -123,7 +128,29 @@ std::vector<std::uint64_t> AccessRecorder::keep_marks() {
             }
         });
     }
-    return counts;
+    std::vector<std::uint64_t> found;
+    for (std::size_t place = 0; place < marks_.size(); ++place)
+        if (marks_[place].bytes != nullptr)
+            found.push_back(counts[place]);
+    return found;
+}
+
+const abi::Range *AccessRecorder::shared_at(std::uintptr_t address, std::uint64_t size) const {
+    for (const Marks &marks : marks_)
+        if (marks.bytes == nullptr && address >= marks.block.begin && address + size <= marks.block.end)
+            return &marks.block;
+    return nullptr;
+}
+
+void AccessRecorder::begin_block() {
+    for (const std::uintptr_t number : shared_pages_) {
+        Page &page = *pages_.find(number)->second;
+        for_marks(number, [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
+            if (marks == nullptr)
+                page.writes[word] &= ~(~0ull >> (64 - count) << first);
+        });
+        read_marks(page, number);
+    }
 }
 
 void AccessRecorder::mark_page(unsigned long long *bits, unsigned first, unsigned last) {

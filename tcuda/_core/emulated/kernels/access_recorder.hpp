@@ -28,7 +28,7 @@ struct Marks {
     static constexpr unsigned char written = 255;
 
     abi::Range block;
-    unsigned char *bytes;
+    unsigned char *bytes; // null for shared memory, of which a block of threads has written nothing at first
 };
 
 class AccessRecorder {
@@ -50,7 +50,12 @@ public:
     bool is_unwritten(std::uintptr_t address, std::uint64_t size);
     // The part of `around` without marks around an access; nothing if the access uses a block with marks.
     std::optional<abi::Range> unmarked(std::uintptr_t address, std::uint64_t size, abi::Range around) const;
-    // Changes the marks of the bytes that the launch has written, and returns how many of each block they are.
+    // The marked shared memory that contains an access; null if there is none.
+    const abi::Range *shared_at(std::uintptr_t address, std::uint64_t size) const;
+    // Forgets what the last block of threads has written to shared memory. Takes memory of the host.
+    void begin_block();
+    // Changes the marks of the bytes that the launch has written, and returns how many of each block they are, without
+    // shared memory.
     std::vector<std::uint64_t> keep_marks();
 
     // Called at the end of the launch, while the memory that the launch has used still exists.
@@ -84,6 +89,7 @@ private:
 
     const bool finds_changes_;
     const std::vector<Marks> marks_;
+    std::vector<std::uintptr_t> shared_pages_; // the numbers of the pages with shared memory
     std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
     std::vector<std::uintptr_t> order_; // the numbers of the pages in ascending order, after finish()
 };

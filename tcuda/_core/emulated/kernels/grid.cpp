@@ -37,8 +37,15 @@ Grid::Grid(LoadedModule &module, Launch launch)
       memory_(launch_.variables) {
     const auto begin = reinterpret_cast<std::uintptr_t>(launch_.arguments.data());
     memory_.admit_own({begin, begin + launch_.arguments.size()});
-    if (launch_.recorded || !launch_.marks.empty())
-        recorder_.reset(new AccessRecorder(launch_.finds_changes, launch_.marks));
+    std::vector<Marks> marks = launch_.marks;
+    const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
+    if (launch_.marks_shared && launch_.shared_bytes != 0)
+        marks.push_back({{shared, shared + launch_.shared_bytes}, nullptr});
+    std::sort(marks.begin(), marks.end(),
+              [](const Marks &left, const Marks &right) { return left.block.begin < right.block.begin; });
+    marks_own_ = std::any_of(marks.begin(), marks.end(), [](const Marks &each) { return each.bytes == nullptr; });
+    if (launch_.recorded || !marks.empty())
+        recorder_.reset(new AccessRecorder(launch_.finds_changes, std::move(marks)));
 }
 
 Grid::~Grid() { end(); }
@@ -172,6 +179,11 @@ void Grid::start_block() {
     *interface_.cursor = {{0, 0, 0}, 0, threads_};
     votes_ = {0, 1, 0};
     progress_ = true;
+    if (marks_own_) {
+        recorder_->begin_block();
+        for (unsigned place = 0; place < abi::record_count; ++place)
+            __atomic_store_n(&interface_.records[place].read_bytes, 0, __ATOMIC_RELAXED);
+    }
 }
 
 // Fibers
@@ -519,10 +531,13 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
         if (const abi::Range *range = self.memory_.find(address, size)) {
             if (self.recorder_ == nullptr)
                 return {range->begin, range->end - range->begin};
-            const abi::Range *const recorded = self.memory_.of_device(address, size, *range);
+            const abi::Range *recorded = self.memory_.of_device(address, size, *range);
+            if (recorded == nullptr && self.marks_own_)
+                recorded = self.recorder_->shared_at(address, size);
             if (recorded == nullptr) {
                 const abi::Range around = self.memory_.between_variables(address, *range);
-                return {around.begin, around.end - around.begin};
+                const abi::Range unmarked = self.recorder_->unmarked(address, size, around).value_or(around);
+                return {unmarked.begin, unmarked.end - unmarked.begin};
             }
             if (!self.launch_.recorded) {
                 const auto unmarked = self.recorder_->unmarked(address, size, *recorded);
@@ -588,7 +603,7 @@ void Grid::interrupt_thread(bool may_yield) {
 // Lets the fast check know the memory of the module up to the dynamic shared memory.
 void Grid::use_own_memory() {
     // A recorder must see the accesses to global variables.
-    const bool all = !launch_.recorded || launch_.variables.empty();
+    const bool all = (!launch_.recorded || launch_.variables.empty()) && !marks_own_;
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
     *interface_.own_bytes = all ? shared - module_.range().begin : 0;
 }

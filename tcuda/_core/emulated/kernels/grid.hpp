@@ -34,7 +34,8 @@ struct Launch {
     bool recorded = false;
     bool finds_changes = false;
     std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
-    std::vector<Marks> marks{};          // the memory with unwritten bytes, in ascending order
+    std::vector<Marks> marks{};          // the memory with unwritten bytes
+    bool marks_shared = false;           // whether the dynamic shared memory is marked
 };
 
 // Reads of memory that nothing has written: the first of them, and their number.
@@ -195,6 +196,7 @@ private:
     std::unique_ptr<AccessRecorder> recorder_;
     abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
+    bool marks_own_ = false; // whether the recorder has marks of shared memory
     UnwrittenReads unwritten_reads_;
     std::unique_ptr<ThreadStacks> stacks_;
     std::unique_ptr<Fiber[]> fibers_; // one for each thread
