@@ -71,14 +71,18 @@ class AcceleratorError(RuntimeError):
 
 
 class UnwrittenMemoryError(AcceleratorError):
-    """Work on an emulated device has used memory that nothing has written (the check ``init``).
+    """Work on an emulated device has used memory that nothing has written since the memory was given out.
+
+    The environment variable ``TCUDA_EMULATED_CHECKS=memory,init`` asks for the check. The call that waits for the work
+    raises the error, as for other failures of kernels. The device stays usable. The status is 719, which stands for the
+    failure of a launch.
 
     Example:
-        >>> issubclass(tcuda.emulation.UnwrittenMemoryError, tcuda.AcceleratorError)
+        >>> issubclass(tcuda.sanitizer.UnwrittenMemoryError, tcuda.AcceleratorError)
         True
     """
 
-    __module__ = "tcuda.emulation"
+    __module__ = "tcuda.sanitizer"
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):

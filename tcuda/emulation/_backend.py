@@ -71,7 +71,7 @@ class Backend:
         if checks.padding:
             ledger.set_padding(_PADDING)
         if checks.init:
-            self._runtime.watchUnwritten()
+            self._runtime.watchUnwritten(True)
         self._runtime.announceStreams(ledger)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:

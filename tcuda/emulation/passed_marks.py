@@ -39,9 +39,14 @@ The key is the function, or the name of a function of NumPy's. The value has the
 """
 
 
+_INDEXING: set[Function] = set()
+"""The functions whose second argument is an index of the first."""
+
+
 def enter_indexed(function: Function) -> None:
     """Enter a function whose second argument is an index of the first."""
     DECIDING[function] = (1,)
+    _INDEXING.add(function)
 
 
 # Rules
@@ -220,7 +225,9 @@ class Passing:
         self._work = work
         self._function = function
         self._arguments = operands.take(args, kwargs)
-        hosts = {id(array): host for array, host in zip(operands.arrays, operands.hosts, strict=True)}
+        hosts: dict[int, npt.NDArray[Any]] = {}
+        for array, host in zip(operands.arrays, operands.hosts, strict=True):
+            hosts.setdefault(id(array), host)  # an output may be an input, too
         make = alias_of if deferred else _host_of
         self._reads = [hosts[id(array)] if id(array) in hosts else make(array) for array in reads]
         self._writes = [hosts[id(array)] if id(array) in hosts else make(array) for array in writes]
@@ -257,8 +264,8 @@ class Passing:
                     shape = (*region[2], 1)
                     unwritten.store(region, None if marks is None else np.broadcast_to(marks[..., None], shape))
 
-    def _found(self) -> dict[int, Marks]:
-        """Return the marks of the elements of each array that is read and not wholly written."""
+    def _found(self) -> dict[Region, Marks]:
+        """Return the marks of the elements of each region that is read and not wholly written."""
         found = {}
         for host in self._reads:
             if host.size:
@@ -266,16 +273,16 @@ class Passing:
                 if marks is not None:
                     each = _of_elements(marks, host.dtype)
                     if each.any():
-                        found[id(host)] = each
+                        found[_region(host)] = each
         return found
 
-    def _passed(self, found: Mapping[int, Marks]) -> list[Any]:
+    def _passed(self, found: Mapping[Region, Marks]) -> list[Any]:
         """Return the marks of each array that is written."""
         rule = _rule_of(self._function)
         if rule is not None:
 
             def marks_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-                marks = found.get(id(array))
+                marks = found.get(_region(array))
                 return np.zeros(array.shape, np.uint8) if marks is None else marks
 
             try:
@@ -320,11 +327,10 @@ def require_decided(
             each = None if marks is None else _of_elements(marks, host.dtype).reshape(-1)
             if each is not None and each.any():
                 first = np.flatnonzero(each)
-                name = function.__name__.strip("_")
+                name = "indexing" if function in _INDEXING else f"{function.__name__.strip('_')}()"
                 what = f"element {first[0]} of {host.size} {host.dtype} elements that decide what is used"
-                unwritten.refuse(
-                    f"{name}()", f"The function {name}()", what, first.size, int(each[first[0]]), line or line_of_program()
-                )
+                number = int(each[first[0]])
+                unwritten.refuse(name, name, what, first.size, number, line or line_of_program())
 
 
 def _of_elements(marks: Marks, dtype: np.dtype[Any]) -> Marks:

@@ -1093,13 +1093,13 @@ class EmulatedRuntime:
             page_locked = {each.begin: each.end - each.begin for each in self._memory.page_locked.copy()}
             self.races.begin(detector, page_locked)
 
-    def watchUnwritten(self) -> None:
-        """Find uses of memory that no work has written, of all memory that is allocated from now on."""
+    def watchUnwritten(self, watch: bool) -> None:
+        """Find uses of memory that no work has written, of all memory that is allocated from now on, or end that."""
         from tcuda._runtime.emulated.unwritten import Unwritten  # here, because the module imports NumPy
 
         with self._lock:
-            self.unwritten = self._memory.unwritten = Unwritten()
-            self._checked[:] = [self.unwritten]
+            self.unwritten = self._memory.unwritten = Unwritten() if watch else None
+            self._checked[:] = [self.unwritten] if self.unwritten is not None else []
 
     def memoryDriver(self) -> _core.Driver:
         return _core.EmulatedDriver([device.memory for device in self.devices], self._driver_streams())
