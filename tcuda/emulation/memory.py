@@ -88,9 +88,15 @@ def allocate(nbytes: int) -> Block:
     if nbytes and _runtime.defers(backend.current_stream):
         # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
         _runtime.poison(block.ptr, block.requested, _POISON, stream)
-    elif nbytes and _runtime.unwritten is not None:
-        _runtime.unwritten.given(block.ptr, block.requested, line_of_program())
+    elif nbytes and _runtime.contents.unwritten is not None:
+        _runtime.contents.unwritten.given(block.ptr, block.requested, line_of_program())
     return block
+
+
+def note_given(ptr: int, size: int) -> None:
+    """Take note that a pool of the program gives out memory for the current stream, with unwritten contents."""
+    if _runtime.contents.unwritten is not None:
+        _runtime.poison(ptr, size, _POISON, backend.current_stream().ptr)
 
 
 class ForeignBlock(Block):

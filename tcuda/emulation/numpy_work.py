@@ -172,11 +172,11 @@ def launch(
                 regions = todo.accesses
             else:
                 regions = accesses.of_call(function, given, named, reads, (*writes, *fresh))
-        if _runtime.unwritten is not None:
+        if _runtime.contents.unwritten is not None:
             function, given, named = told or (work, args, kwargs)
             call = function, given, named or {}
             todo = passed_marks.Passing(
-                _runtime.unwritten, todo, call, reads, (*writes, *fresh), deferred=deferred
+                _runtime.contents.unwritten, todo, call, reads, (*writes, *fresh), deferred=deferred
             )
         _runtime.launch(
             backend.current_stream(current).ptr,
@@ -224,7 +224,7 @@ def at_once(
 
 def _watched() -> bool:
     """Return whether somebody asks what work reads and writes."""
-    return _runtime.races.detector is not None or _runtime.unwritten is not None
+    return _runtime.races.detector is not None or _runtime.contents.unwritten is not None
 
 
 def _has_detector() -> bool:
@@ -234,7 +234,7 @@ def _has_detector() -> bool:
 @contextlib.contextmanager
 def described(array: Strided) -> Iterator[None]:
     """Tell the check of unwritten memory that the copies of the scope copy the elements of ``array``."""
-    unwritten = _runtime.unwritten
+    unwritten = _runtime.contents.unwritten
     if unwritten is None:
         yield
         return
@@ -317,8 +317,8 @@ def call(
             reads = _without(operands.arrays, outs)
             launch(function, args, kwargs, reads=reads, writes=outs, flops=work, rehearsed=True)
         return out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    if _runtime.unwritten is not None and type(operands) is Operands:  # the function is called before the launch
-        passed_marks.require_decided(_runtime.unwritten, function, arguments, options)
+    if _runtime.contents.unwritten is not None and type(operands) is Operands:  # the function is called before the launch
+        passed_marks.require_decided(_runtime.contents.unwritten, function, arguments, options)
     result = _quietly(function, arguments, options)
     work = 0 if flops is None else flops(arguments, result)
     results = Results(result, operands, views=False)

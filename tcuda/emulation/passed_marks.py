@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,16 +113,19 @@ def _accumulated(function: Function, args: Sequence[Any], kwargs: Mapping[str, A
 def _linear(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], marks_of: MarksOf) -> Any:
     """Return the marks for a function that is linear in each of its arrays, such as a product."""
     options = {name: value for name, value in kwargs.items() if name not in _NOT_MOVED}
-    arrays = list(_arrays((args, {})))
     result: Any = np.uint8(0)
-    for chosen in arrays:
+    for place, chosen in enumerate(_arrays(args)):
         marks = marks_of(chosen)
         if marks.any():
+            places = itertools.count()
 
-            def ones(array: npt.NDArray[Any], chosen: Any = chosen, marks: Any = marks) -> npt.NDArray[Any]:
-                return (marks != 0).astype(np.float32) if array is chosen else np.ones(array.shape, np.float32)
+            def ones(
+                array: npt.NDArray[Any], place: int = place, marks: Any = marks, places: Any = places
+            ) -> npt.NDArray[Any]:
+                """Return the marks in the place of one argument, and ones in the places of all others."""
+                return (marks != 0).astype(np.float32) if next(places) == place else np.ones(array.shape, np.float32)
 
-            uses = function(*(_replaced(value, ones) for value in args), **options)
+            uses = function(*[_replaced(value, ones) for value in args], **options)
             result = np.maximum(result, np.where(np.asarray(uses) != 0, marks.max(), 0).astype(np.uint8))
     return result
 

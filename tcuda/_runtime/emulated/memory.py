@@ -12,6 +12,7 @@ from tcuda._runtime.emulated import costs
 from tcuda._runtime.emulated.accesses import READ, WRITE, rows, span
 from tcuda._runtime.emulated.address_ranges import AddressRanges
 from tcuda._runtime.emulated.calls import failure
+from tcuda._runtime.emulated.contents import Contents
 from tcuda._runtime.protocol import (
     MEMCPY_DEFAULT,
     MEMCPY_DEVICE_TO_DEVICE,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.devices import EmulatedDevice
-    from tcuda._runtime.emulated.unwritten import Unwritten
 
 _KINDS = {
     # (destination is on a device, source is on a device)
@@ -84,17 +84,17 @@ class Memory:
 
     Args:
         devices: The devices.
+        contents: Knows which bytes of the memory no work has written.
 
     Attributes:
         page_locked: The page-locked ranges of the host.
-        unwritten: The bytes that no work has written; None without the check of them.
     """
 
-    def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
+    def __init__(self, devices: Sequence[EmulatedDevice], contents: Contents | None = None) -> None:
         self._devices = devices
         self.page_locked: AddressRanges[None] = AddressRanges()
         self._variables: AddressRanges[EmulatedDevice] = AddressRanges()
-        self.unwritten: Unwritten | None = None
+        self._contents = Contents() if contents is None else contents
 
     def owner(self, ptr: int) -> EmulatedDevice | None:
         """Return the device on which ``ptr`` lies, None for memory of the host."""
@@ -178,7 +178,7 @@ class Memory:
             self._check(ptr, size, call)
             if self.owner(ptr) is None:
                 raise failure(Status.INVALID_VALUE, call)
-        unwritten = self.unwritten
+        unwritten = self._contents.unwritten
         if unwritten is None or not size:
             return lambda: ctypes.memset(ptr, value, size)
         return unwritten.around(lambda: ctypes.memset(ptr, value, size), [span(ptr, size, WRITE, "ptr")], "memset")
@@ -245,9 +245,9 @@ class Memory:
 
     def _noted(self, make: Callable[..., object], layout: Rows) -> Callable[..., object]:
         """Return the copy ``make`` of the rows ``layout``, which looks for unwritten bytes if the user wants that."""
-        if self.unwritten is None:
+        if self._contents.unwritten is None:
             return make
-        return self.unwritten.copying(make, layout, to_host=self.owner(layout.dst) is None)
+        return self._contents.unwritten.copying(make, layout, to_host=self.owner(layout.dst) is None)
 
     def accesses(self, copy: Copy) -> list[Access]:
         """Return the accesses of ``copy``.

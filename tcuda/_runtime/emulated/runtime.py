@@ -33,6 +33,7 @@ from tcuda._runtime.emulated.conditionals import (
     has_legal_bodies,
     note_accesses,
 )
+from tcuda._runtime.emulated.contents import Contents
 from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
 from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.driver_streams import DriverStreams
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
     from tcuda._runtime.emulated.memory import Copy
-    from tcuda._runtime.emulated.unwritten import Unwritten
     from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
 
 _VERSION = 13000
@@ -92,7 +92,7 @@ class EmulatedRuntime:
 
     Attributes:
         races: The watch of a race detector. ``races.detector`` is None while no detector watches.
-        unwritten: The bytes that no work has written; None without the check of them.
+        contents: Knows which bytes no work has written, if the user wants the check of them.
         clock: The clock.
         devices: The devices that the process sees.
         thread: The state of the calling thread.
@@ -120,7 +120,8 @@ class EmulatedRuntime:
         self._lock = self.clock._lock
         self.thread = _core.EmulatedThread(len(self.devices), DEFAULT_STREAM)
         self._handles = Handles()
-        self._memory = Memory(self.devices)
+        self.contents = Contents()
+        self._memory = Memory(self.devices, self.contents)
         self._captures = Captures()
         self._streams = Streams(self.devices, self.thread, self._captures, self.clock)
         self._green_contexts = GreenContexts(self._handles)
@@ -134,9 +135,6 @@ class EmulatedRuntime:
         self._executables: dict[int, Executable] = {}
         self._numbers_of_executables = itertools.count(1)
         self._ledger: _core.Ledger | None = None
-        self.unwritten: Unwritten | None = None
-        self._checked: list[Unwritten] = []
-        """The object ``unwritten`` if there is one, for the core, which asks whether the list is empty."""
 
     # Devices
 
@@ -323,6 +321,9 @@ class EmulatedRuntime:
 
     def ipcGetMemHandle(self, ptr: int) -> bytes:
         with self._lock:
+            block = None if self.contents.unwritten is None else self._memory.block_from(ptr)
+            if block is not None and self.contents.unwritten is not None:
+                self.contents.unwritten.forget(*block)
             return self._imports.handle_of(ptr, ("cudaIpcGetMemHandle({:#x})", ptr))
 
     def ipcOpenMemHandle(self, handle: bytes, flags: int = IPC_LAZY_ENABLE_PEER_ACCESS) -> int:
@@ -345,8 +346,8 @@ class EmulatedRuntime:
             raise failure(Status.MEMORY_ALLOCATION, call)
         if self.races.detector is not None:
             self.races.allocated(ptr, size, self.thread.device, stream)
-        if ptr and self.unwritten is not None:
-            self.unwritten.given(ptr, size, line_of_program())
+        if ptr and self.contents.unwritten is not None:
+            self.contents.unwritten.given(ptr, size, line_of_program())
         return ptr
 
     def _free(self, ptr: int, call: Call, timeline: Timeline | None = None) -> EmulatedDevice | None:
@@ -527,8 +528,8 @@ class EmulatedRuntime:
                 ``races.detector`` is set or the stream captures.
         """
         call = ("cudaLaunchKernel()",)
-        if self.unwritten is not None:
-            work = self.unwritten.around(work, accesses, name)
+        if self.contents.unwritten is not None:
+            work = self.contents.unwritten.around(work, accesses, name)
         # Without a capture the lock is not needed, because nothing is changed before the work.
         timeline = self._on_current_device(stream, call)
         duration = costs.kernel(nbytes, flops, timeline.multiprocessors)
@@ -561,7 +562,7 @@ class EmulatedRuntime:
             self._streams.times,
             self.thread,
             self._streams.created,
-            (self._captures.in_progress, self.races.detectors, self._checked, *obstacles),
+            (self._captures.in_progress, self.races.detectors, self.contents.watched, *obstacles),
             costs.kernel,
         )
 
@@ -592,8 +593,8 @@ class EmulatedRuntime:
             meets: Whether the work waits for other threads or processes.
         """
         call = ("cudaLaunchKernel()",)
-        if self.unwritten is not None:
-            work = self.unwritten.around(work, accesses, name)
+        if self.contents.unwritten is not None:
+            work = self.contents.unwritten.around(work, accesses, name)
         with self._lock:
             timelines = [self._streams.find(handle, call, device) for device, handle in streams]
             capture = timelines[0].capture
@@ -696,20 +697,27 @@ class EmulatedRuntime:
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
         """Set all bytes of memory that was allocated for ``stream`` to ``value``."""
-        self._poisoning(ptr, size, value)()
-
-    def _poisoning(self, ptr: int, size: int, value: int) -> Callable[[], object]:
-        """Return a function that sets bytes to ``value``, and takes note that no work has written them."""
-        unwritten = self.unwritten
+        fill = functools.partial(ctypes.memset, ptr, value, size)
+        unwritten = self.contents.unwritten
         if unwritten is None:
-            return functools.partial(ctypes.memset, ptr, value, size)
+            self._begin_memory(fill, stream)
+            return
         line = line_of_program()
 
         def poison() -> None:
-            ctypes.memset(ptr, value, size)
+            fill()
             unwritten.given(ptr, size, line)
 
-        return poison
+        self._begin_memory(poison, stream)
+
+    def expose(self, ptr: int, size: int, stream: int) -> None:
+        """Let memory that was allocated for ``stream`` count as written. Call this only while ``contents`` are watched."""
+        assert self.contents.unwritten is not None
+        self._begin_memory(functools.partial(self.contents.unwritten.forget, ptr, size), stream)
+
+    def _begin_memory(self, work: Callable[[], object], stream: int) -> None:
+        """Do ``work`` before all work of ``stream`` on memory that was allocated for the stream."""
+        work()
 
     # Events
 
@@ -877,8 +885,8 @@ class EmulatedRuntime:
 
     def _deciding(self, node: Node) -> Node:
         """Let ``node``, whose result decides what a graph does, refuse memory that no work has written."""
-        if self.unwritten is not None:
-            node.work = self.unwritten.around(node.work, node.accesses, node.name, decides=True)
+        if self.contents.unwritten is not None:
+            node.work = self.contents.unwritten.around(node.work, node.accesses, node.name, decides=True)
         return node
 
     def streamEndCapture(self, stream: int) -> int:
@@ -1092,14 +1100,6 @@ class EmulatedRuntime:
         with self._lock:
             page_locked = {each.begin: each.end - each.begin for each in self._memory.page_locked.copy()}
             self.races.begin(detector, page_locked)
-
-    def watchUnwritten(self, watch: bool) -> None:
-        """Find uses of memory that no work has written, of all memory that is allocated from now on, or end that."""
-        from tcuda._runtime.emulated.unwritten import Unwritten  # here, because the module imports NumPy
-
-        with self._lock:
-            self.unwritten = self._memory.unwritten = Unwritten() if watch else None
-            self._checked[:] = [self.unwritten] if self.unwritten is not None else []
 
     def memoryDriver(self) -> _core.Driver:
         return _core.EmulatedDriver([device.memory for device in self.devices], self._driver_streams())

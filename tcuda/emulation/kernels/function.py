@@ -307,7 +307,7 @@ class _Work:
     def __call__(self) -> None:
         kernel = self._kernel
         strict = kernel._barriers == "error"
-        unwritten = _runtime.unwritten
+        unwritten = _runtime.contents.unwritten
         blocks = [] if unwritten is None else unwritten.open_blocks()
         shared = [] if unwritten is None else kernel.module.shared
         marks = [(begin, begin + known.size, known.ctypes.data) for begin, known in blocks]

@@ -234,7 +234,7 @@ def load(
 
 def _watched() -> bool:
     """Return whether launches note their accesses."""
-    return _runtime.races.detector is not None or _runtime.unwritten is not None
+    return _runtime.races.detector is not None or _runtime.contents.unwritten is not None
 
 
 def _built(build: Callable[..., tuple[bytes, str]], *, watched: bool) -> tuple[bytes, str, bool]:

@@ -121,8 +121,8 @@ class EmulatedNccl:
             for communicator, rank in zip(members, ranks, strict=True)
         ]
         work: Callable[[], None] = functools.partial(_compute, operation, parts)
-        if self._runtime.unwritten is not None:
-            work = _PassingMarks(self._runtime.unwritten, operation, parts)
+        if self._runtime.contents.unwritten is not None:
+            work = _PassingMarks(self._runtime.contents.unwritten, operation, parts)
         meets = isinstance(members[0], Member)
         if meets:
             work = functools.partial(_meet, operation, parts, members)
