@@ -334,8 +334,10 @@ class EmulatedLaunch:
 
     @property
     def unwritten_reads(self) -> tuple[int, int, int, tuple[int, int, int], tuple[int, int, int]] | None:
-        """The address and the size of the first read of bytes that nothing has written, the number of such reads, and
-        the thread and the block of the first; None if there are none.
+        """The reads of bytes that nothing has written, of which the first counts; None if there are none.
+
+        The value has the address and the size of the first read, the number of reads, and the thread and the block of
+        the first read.
         """
 
     @property

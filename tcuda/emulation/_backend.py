@@ -76,8 +76,7 @@ class Backend:
 
     def expose(self, ptr: int, size: int, stream: int) -> None:
         """Let the memory count as written."""
-        if self._runtime.contents.unwritten is not None:
-            self._runtime.expose(ptr, size, stream)
+        self._runtime.expose(ptr, size, stream)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
         """Return a pool that behaves like CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool``."""

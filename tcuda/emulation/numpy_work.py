@@ -317,7 +317,7 @@ def call(
             reads = _without(operands.arrays, outs)
             launch(function, args, kwargs, reads=reads, writes=outs, flops=work, rehearsed=True)
         return out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    if _runtime.contents.unwritten is not None and type(operands) is Operands:  # the function is called before the launch
+    if _runtime.contents.unwritten is not None and type(operands) is Operands:  # the contents are used now
         passed_marks.require_decided(_runtime.contents.unwritten, function, arguments, options)
     result = _quietly(function, arguments, options)
     work = 0 if flops is None else flops(arguments, result)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._base.program_lines import line_of_program
-from tcuda.emulation import accesses, casts, catalogue, selected_elements
+from tcuda.emulation import accesses, catalogue, selected_elements
 from tcuda.emulation.operands import Operands, alias_of
 
 if TYPE_CHECKING:
@@ -294,8 +294,7 @@ class Passing:
                 results = list(result) if isinstance(result, (tuple, list)) else [result] * len(self._writes)
                 if len(results) == len(self._writes):
                     return [
-                        self._fitted(np.asarray(marks), host)
-                        for marks, host in zip(results, self._writes, strict=True)
+                        self._fitted(np.asarray(marks), host) for marks, host in zip(results, self._writes, strict=True)
                     ]
             except (ArithmeticError, IndexError, TypeError, ValueError):
                 pass  # The arguments are of a form that the rule does not know.
@@ -322,11 +321,7 @@ def require_decided(
         UnwrittenMemoryError: There are such elements.
     """
     for place in _entry(DECIDING, function) or ():
-        if isinstance(place, int):
-            value = args[place] if place < len(args) else None
-        else:
-            value = kwargs.get(place)
-        for host in _arrays(value):
+        for host in _arrays(args[place : place + 1] if isinstance(place, int) else kwargs.get(place)):
             marks = unwritten.marks(_region(host)) if host.size else None
             each = None if marks is None else _of_elements(marks, host.dtype).reshape(-1)
             if each is not None and each.any():

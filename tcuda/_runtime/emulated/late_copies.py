@@ -79,8 +79,8 @@ class LateMemory(Memory):
         size = (height - 1) * spitch + width
         if planned.host_waits or not planned.size or not self._is_pageable(src, size):
             return planned
-        copy = functools.partial(_copy_rows, dst, dpitch, spitch, width, height)
-        copy = self._noted(copy, Rows(dst, dpitch, src, spitch, width, height))
+        make = functools.partial(_copy_rows, dst, dpitch, spitch, width, height)
+        copy = self._noted(make, Rows(dst, dpitch, src, spitch, width, height))
         return planned._replace(make=PageableCopy(copy, src, size))
 
     def _is_pageable(self, ptr: int, size: int) -> bool:

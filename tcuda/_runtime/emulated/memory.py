@@ -181,7 +181,9 @@ class Memory:
         unwritten = self._contents.unwritten
         if unwritten is None or not size:
             return lambda: ctypes.memset(ptr, value, size)
-        return unwritten.around(lambda: ctypes.memset(ptr, value, size), [span(ptr, size, WRITE, "ptr")], "memset")
+        accesses = [span(ptr, size, WRITE, "ptr")]
+        noted: Callable[[], object] = unwritten.around(lambda: ctypes.memset(ptr, value, size), accesses, "memset")
+        return noted
 
     def plan_copy(self, dst: int, src: int, size: int, kind: int, call: Call) -> Copy:
         """Return a copy, which is not made yet.

@@ -711,9 +711,9 @@ class EmulatedRuntime:
         self._begin_memory(poison, stream)
 
     def expose(self, ptr: int, size: int, stream: int) -> None:
-        """Let memory that was allocated for ``stream`` count as written. Call this only while ``contents`` are watched."""
-        assert self.contents.unwritten is not None
-        self._begin_memory(functools.partial(self.contents.unwritten.forget, ptr, size), stream)
+        """Let memory that was allocated for ``stream`` count as written."""
+        if self.contents.unwritten is not None:
+            self._begin_memory(functools.partial(self.contents.unwritten.forget, ptr, size), stream)
 
     def _begin_memory(self, work: Callable[[], object], stream: int) -> None:
         """Do ``work`` before all work of ``stream`` on memory that was allocated for the stream."""

@@ -118,8 +118,7 @@ class Unwritten:
     # Marks
 
     def marks(self, region: Region) -> Marks | None:
-        """Return the marks of the bytes of a region, with an axis for the bytes of an element; None if all are written.
-        """
+        """Return the marks of a region, with a last axis for the bytes of an element; None if all bytes are written."""
         if not self.open:
             return None
         with self._lock:
@@ -129,9 +128,9 @@ class Unwritten:
             if block.marks is None:
                 return np.broadcast_to(np.uint8(self._number_of(block)), (*region[2], region[1]))
             view = _view(block.marks, block.begin, region, low, size)
-            if view is None or (view.size and view.min() == _WRITTEN):
+            if not view.size or view.min() == _WRITTEN:
                 return None
-            found = _WRITTEN - _view(block.marks, block.begin, region)  # type: ignore[operator]
+            found: Marks = np.uint8(_WRITTEN) - _view(block.marks, block.begin, region)
             found[found == _WRITTEN] = self._number_of(block)
             return found
 
@@ -147,11 +146,10 @@ class Unwritten:
                 self._close(block)
                 return
             view = _view(self._marks_of(block), block.begin, region, low, size)
-            if view is not None:
-                block.missing -= view.size - int(np.count_nonzero(view == _WRITTEN))
-                view[...] = _WRITTEN
-                if block.missing <= 0:  # elements that share bytes were counted twice
-                    self._recount(block, was_open=True)
+            block.missing -= view.size - int(np.count_nonzero(view == _WRITTEN))
+            view[...] = _WRITTEN
+            if block.missing <= 0:  # elements that share bytes were counted twice
+                self._recount(block, was_open=True)
 
     def store(self, region: Region, marks: Marks | None) -> None:
         """Take note that work has written a region with what has ``marks``, one for each byte or for each element."""
@@ -160,9 +158,9 @@ class Unwritten:
             return
         with self._lock:
             block, _, _ = self._block_of(region)
-            view = None if block is None else _view(self._marks_of(block), block.begin, region)
-            if block is None or view is None:
+            if block is None:
                 return
+            view = _view(self._marks_of(block), block.begin, region)
             view[...] = _WRITTEN - (marks if marks.ndim == view.ndim else marks[..., None])
             self._recount(block, was_open=block.missing != 0)
 
@@ -269,9 +267,8 @@ class Unwritten:
 
         def copy(*source: int) -> None:
             marks = self.marks(read)
-            if line is not None:
-                if marks is not None:
-                    self._refuse_copy(read, marks, described, line)
+            if line is not None and marks is not None:
+                self._refuse_copy(read, marks, described, line)
             make(*source)
             if line is None:
                 self.store(write, marks)
@@ -379,9 +376,9 @@ class _Around:
         reads = [access for access in accesses if access[4] & READ and len(access) == 6]
         found = [(access, marks) for access in reads if (marks := unwritten.marks(access[:4])) is not None]
         if found and self._line is not None:
-            access, marks = found[0]
+            read, marks = found[0]
             places = np.flatnonzero(marks)
-            what = f"byte {places[0]} of {access[5] or 'memory'}"
+            what = f"byte {places[0]} of {read[5] or 'memory'}"
             unwritten.refuse(self._name, self._name, what, places.size, int(marks.reshape(-1)[places[0]]), self._line)
         self._work()
         for access in accesses:
@@ -396,18 +393,19 @@ def _joined(write: Access, reads: Sequence[Access], found: Sequence[tuple[Access
     size = math.prod(write[2]) * write[1]
     if all(math.prod(read[2]) * read[1] == size for read in reads):
         each = [marks.reshape(-1) for _, marks in found]
-        return np.maximum.reduce(each).reshape(*write[2], write[1])
+        joined: Marks = np.maximum.reduce(each)
+        return joined.reshape(*write[2], write[1])
     return np.broadcast_to(found[0][1].max(), (*write[2], write[1]))
 
 
-def _view(
-    marks: Marks, begin: int, region: Region, low: int = 0, size: int | None = None
-) -> Marks | None:
+def _view(marks: Marks, begin: int, region: Region, low: int = 0, size: int | None = None) -> Marks:
     """Return the part of the marks of a block that a region has: flat if ``size`` says that it has no gaps."""
     if size is not None:
         return marks[low - begin : low - begin + size]
     address, itemsize, shape, strides = region
-    return np.ndarray((*shape, itemsize), np.uint8, marks, address - begin, (*strides, 1))  # type: ignore[arg-type]
+    buffer: Any = marks
+    view: Marks = np.ndarray((*shape, itemsize), np.uint8, buffer, address - begin, (*strides, 1))
+    return view
 
 
 def padding_of(dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:

@@ -353,9 +353,7 @@ class _Work:
             origin = None if reads is None or unwritten is None else unwritten.origin_at(reads[0])
         finally:
             if unwritten is not None and recorded is not None:
-                unwritten.changed(
-                    [(*block, count) for block, count in zip(blocks, launch.keep_marks(), strict=True)]
-                )
+                unwritten.changed([(*block, count) for block, count in zip(blocks, launch.keep_marks(), strict=True)])
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
         if unreached is not None and kernel._barriers == "warning":
             kernel._barriers = "nothing"  # one warning for each kernel

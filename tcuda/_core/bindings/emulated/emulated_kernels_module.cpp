@@ -114,8 +114,9 @@ public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                    unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
                    bool finds_changes, const Ranges &variables, const MarkedRanges &marks, bool marks_shared)
-        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict,
-                                                              patience, recorded, finds_changes, variables, marks, marks_shared)) {
+        : module_(function.module),
+          grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience, recorded, finds_changes,
+                                    variables, marks, marks_shared)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }

@@ -53,7 +53,8 @@ template <typename Each> void AccessRecorder::for_marks(std::uintptr_t number, E
         const abi::Range shared = part(number, found->block);
         for (std::uintptr_t address = shared.begin; address < shared.end;) {
             const std::uintptr_t end = std::min<std::uintptr_t>(shared.end, (address / 64 + 1) * 64);
-            unsigned char *const bytes = found->bytes == nullptr ? nullptr : found->bytes + (address - found->block.begin);
+            unsigned char *const bytes =
+                found->bytes == nullptr ? nullptr : found->bytes + (address - found->block.begin);
             each(static_cast<unsigned>((address - page) / 64), *found, bytes, static_cast<unsigned>(address % 64),
                  static_cast<unsigned>(end - address));
             address = end;
@@ -75,7 +76,8 @@ void AccessRecorder::read_marks(Page &page, std::uintptr_t number) const {
     page.marked = page.unwritten != nullptr;
 }
 
-std::optional<abi::Range> AccessRecorder::unmarked(std::uintptr_t address, std::uint64_t size, abi::Range around) const {
+std::optional<abi::Range> AccessRecorder::unmarked(std::uintptr_t address, std::uint64_t size,
+                                                   abi::Range around) const {
     const auto ends_before = [](const Marks &marks, std::uintptr_t place) { return marks.block.end <= place; };
     const auto after = std::lower_bound(marks_.begin(), marks_.end(), address, ends_before);
     if (after != marks_.begin())
@@ -145,10 +147,11 @@ const abi::Range *AccessRecorder::shared_at(std::uintptr_t address, std::uint64_
 void AccessRecorder::begin_block() {
     for (const std::uintptr_t number : shared_pages_) {
         Page &page = *pages_.find(number)->second;
-        for_marks(number, [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
-            if (marks == nullptr)
-                page.writes[word] &= ~(~0ull >> (64 - count) << first);
-        });
+        for_marks(number,
+                  [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
+                      if (marks == nullptr)
+                          page.writes[word] &= ~(~0ull >> (64 - count) << first);
+                  });
         read_marks(page, number);
     }
 }

@@ -33,8 +33,9 @@ struct Marks {
 
 class AccessRecorder {
 public:
-    // `marks`, in ascending order, are of the blocks that have unwritten bytes when the launch begins. `finds_changes` is for modules whose compiler leaves out the check of a write after a read of the same memory: a
-    // byte that was read and has another value at the end was written.
+    // `marks`, in ascending order, are of the blocks that have unwritten bytes when the launch begins. `finds_changes`
+    // is for modules whose compiler leaves out the check of a write after a read of the same memory: a byte that was
+    // read and has another value at the end was written.
     AccessRecorder(bool finds_changes, std::vector<Marks> marks)
         : finds_changes_(finds_changes), marks_(std::move(marks)) {}
 
