@@ -100,6 +100,7 @@ class Function:
         self._barriers = checks.barriers
         self._elements = elements
         self._types = checks.types
+        self._marks_shared = checks.shared
         self._parameter_names: list[str] | None = None
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
@@ -312,7 +313,7 @@ class _Work:
         shared = [] if unwritten is None else kernel.module.shared
         marks = [(begin, begin + known.size, known.ctypes.data) for begin, known in blocks]
         marks += [(begin, end, 0) for _, begin, end in shared]
-        marks_shared = unwritten is not None and self._shared > 0
+        marks_shared = unwritten is not None and kernel._marks_shared and self._shared > 0
         records = bool(marks) or marks_shared or _runtime.races.detector is not None
         recorded = kernel.module.recorded(kernel.name) if records else None
         if recorded is None:

@@ -73,7 +73,7 @@ class Module:
         self._static = static_memory.sizes(library)
         self._elements = element_types.of_kernels(self._host)
         self._globals = global_variables.variables(library, source)
-        self._shared = global_variables.shared_variables(library, source) if checks.init else []
+        self._shared = global_variables.shared_variables(library, source) if checks.shared else []
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._recorded_kernels: dict[str, RecordedKernel] = {}

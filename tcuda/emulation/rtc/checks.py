@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _VARIABLE = "TCUDA_EMULATED_CHECKS"
 _NAMES = ("memory", "padding", "barriers", "types", "init")
+_INIT = {"init": True, "init:shared=on": True, "init:shared=off": False}
+"""The words that ask for uses of unwritten memory, and whether each asks for those of shared memory too."""
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -78,6 +80,7 @@ class Checks:
             ``"nothing"``.
         types: The consequence if an array has other elements than the kernel reads, likewise.
         init: Whether a use of memory that nothing has written is an error.
+        shared: Whether the same holds for a read of shared memory.
     """
 
     memory: bool
@@ -85,6 +88,7 @@ class Checks:
     barriers: Literal["error", "warning", "nothing"]
     types: Literal["error", "warning", "nothing"]
     init: bool = False
+    shared: bool = False
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
@@ -102,17 +106,19 @@ def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
         return Checks(memory=value == "1", padding=False, barriers=consequence, types=consequence)
     words = [word.strip() for word in value.split(",")]
     for word in words:
-        if word not in _NAMES:
+        if word not in _NAMES and word not in _INIT:
             raise ValueError(
                 f"{_VARIABLE} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
-                f"with commas between them: {', '.join(_NAMES)}."
+                f"with commas between them: {', '.join(_NAMES)}. init:shared=off is init without shared memory."
             )
+    init = [word for word in words if word in _INIT]
     return Checks(
-        memory="memory" in words or "init" in words,
+        memory="memory" in words or bool(init),
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",
-        init="init" in words,
+        init=bool(init),
+        shared=bool(init) and all(_INIT[word] for word in init),
     )
 
 
