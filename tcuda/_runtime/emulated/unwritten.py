@@ -98,10 +98,21 @@ class Unwritten:
 
     def given(self, address: int, size: int, line: Line | None) -> None:
         """Take note of memory that is given out, with unwritten contents."""
+        block = _Block(address, size, Origin(size, line))
         with self._lock:
-            self.forget(address, size)
-            self._blocks.add(address, address + size, _Block(address, size, Origin(size, line)))
+            known = self._blocks.beginning_at(address)
+            if known is not None and known.end == address + size:
+                self._close(known.value)  # the most frequent case: memory of the same size is given again
+            else:
+                self.forget(address, size)
+            self._blocks.add(address, address + size, block)
             self.open += 1
+
+    def freed(self, address: int) -> None:
+        """Forget a block that nobody uses any more, and that no work will use, if it has unwritten bytes."""
+        known = self._blocks.beginning_at(address)
+        if known is not None and known.value.missing:
+            self.forget(address, 1)
 
     def forget(self, address: int, size: int) -> None:
         """Forget all blocks in a range of memory, whose bytes then count as written."""

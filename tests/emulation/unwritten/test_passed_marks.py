@@ -143,6 +143,15 @@ def test_a_write_ends_the_marks(xp: Any, runtime: EmulatedRuntime, unwritten: An
     assert unwritten.open == 0
 
 
+def test_an_array_that_is_gone_leaves_no_marks(xp: Any, unwritten: Any) -> None:
+    x = xp.empty(100)
+    view = x[3:]
+    del x
+    assert unwritten.open == 1
+    del view
+    assert unwritten.open == 0
+
+
 def test_pools_of_the_program_give_unwritten_memory(xp: Any, unwritten: Any) -> None:
     pool = xp.cuda.MemoryPool()
     with xp.cuda.using_allocator(pool.malloc):

@@ -103,6 +103,24 @@ def test_forgotten_memory_counts_as_written(unwritten: Unwritten) -> None:
     assert unwritten.open == 0
 
 
+def test_a_freed_block_is_forgotten_if_it_has_unwritten_bytes(unwritten: Unwritten) -> None:
+    unwritten.given(0x2000, 8, OTHER)
+    unwritten.freed(0x2001)
+    assert unwritten.open == 2
+    unwritten.freed(0x2000)
+    assert unwritten.open == 1
+    assert unwritten.marks(bytes_at(0x2000, 8)) is None
+
+
+def test_memory_of_the_same_size_that_is_given_again_is_unwritten(unwritten: Unwritten) -> None:
+    unwritten.given(BEGIN, SIZE, OTHER)
+    assert unwritten.open == 1
+    unwritten.write(bytes_at(BEGIN, SIZE))
+    unwritten.given(BEGIN, SIZE, OTHER)
+    assert unwritten.open == 1
+    assert marked(unwritten, bytes_at(BEGIN, SIZE)) == [True] * SIZE
+
+
 def test_a_copy_passes_the_marks_and_the_origin_on(unwritten: Unwritten) -> None:
     unwritten.given(0x2000, 32, OTHER)
     unwritten.write(bytes_at(0x2000, 32))
