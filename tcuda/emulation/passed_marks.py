@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
+import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
 
 
 DECIDING: dict[Any, Sequence[int | str]] = {
-    **dict.fromkeys(catalogue.READING, (0, 1, 2, "a", "x", "ar1", "ar2")),
+    **dict.fromkeys(catalogue.READING - {"nanmax", "nanmin"}, (0, 1, "a", "x", "ar1", "ar2")),
     **dict.fromkeys(["take", "take_along_axis", "delete"], (1, "indices", "obj")),
     **dict.fromkeys(["put", "put_along_axis", "place", "putmask"], (1, "ind", "indices", "mask")),
     **dict.fromkeys(["compress", "extract"], (0, "condition")),
+    "bincount": (0, "x"),
     "choose": (0, "a"),
     "repeat": (1, "repeats"),
     "copyto": (3, "where"),
@@ -176,6 +179,15 @@ for _rule, _names in (
     RULES.update(dict.fromkeys(_names.split(), _rule))
 
 
+_OF_EACH_ELEMENT: weakref.WeakSet[Function] = weakref.WeakSet()
+"""Functions of the program that are functions of each element."""
+
+
+def enter_of_each_element(function: Function) -> None:
+    """Enter a function of each element, which is forgotten when nobody else refers to the function."""
+    _OF_EACH_ELEMENT.add(function)
+
+
 def _entry(table: Mapping[Any, Any], function: Function) -> Any:
     """Return the entry of ``function``, or of the function of NumPy's in whose place it is; None if there is none."""
     try:
@@ -189,6 +201,8 @@ def _entry(table: Mapping[Any, Any], function: Function) -> Any:
 
 def _rule_of(function: Function) -> Rule | None:
     if isinstance(function, np.ufunc) and function.signature is None:
+        return _each
+    if isinstance(function, types.FunctionType) and function in _OF_EACH_ELEMENT:
         return _each
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return {"reduce": _reduced, "accumulate": _accumulated}.get(function.__name__)

@@ -62,6 +62,17 @@ def function_of_each_element(wrong: bool) -> None:
 
 
 @program
+def fused_functions(wrong: bool) -> None:
+    used(xp.fuse(kernel_name="fused")(lambda x: xp.sqrt(x * x + 1))(half()), wrong)
+
+
+@program
+def numbers_with_weights(wrong: bool) -> None:
+    counts = xp.bincount(xp.arange(N), weights=half())
+    used(counts if wrong else xp.bincount(xp.arange(HALF), weights=half()[:HALF]), wrong)
+
+
+@program
 def in_place(wrong: bool) -> None:
     x = half()
     x += 1

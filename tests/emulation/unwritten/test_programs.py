@@ -25,7 +25,7 @@ OF_SHARED_MEMORY = ["shared_memory", "dynamic_shared_memory_of_the_second_block"
 
 
 @functools.cache
-def outcomes(schedule: str) -> Mapping[str, tuple[str, str]]:
+def run(schedule: str) -> subprocess.CompletedProcess[str]:
     chosen = {
         "TCUDA_RUNTIME": "emulated",
         "TCUDA_EMULATED_DEVICES": "2",
@@ -33,9 +33,14 @@ def outcomes(schedule: str) -> Mapping[str, tuple[str, str]]:
         "TCUDA_EMULATED_CHECKS": "memory,init",
     }
     command = [sys.executable, "-W", "error", str(FILE)]
-    done = subprocess.run(
+    return subprocess.run(
         command, env={**os.environ, **chosen}, capture_output=True, text=True, timeout=300, check=False
     )
+
+
+def outcomes(schedule: str) -> Mapping[str, tuple[str, str]]:
+    """Return what each program reports, right and wrong, all of which one process runs."""
+    done = run(schedule)
     assert (done.returncode, done.stderr) == (0, "")
     found: Mapping[str, tuple[str, str]] = json.loads(done.stdout)
     return found
