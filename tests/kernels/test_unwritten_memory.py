@@ -70,10 +70,13 @@ def test_the_error_names_the_argument_the_thread_and_the_number(xp: Any, watched
     assert caught.value.error_code == 719
 
 
-def test_many_pages_are_written_and_then_read(xp: Any, watched: None) -> None:
+def test_many_pages_are_written_and_then_read(xp: Any, runtime: EmulatedRuntime, watched: None) -> None:
     x = xp.empty(30_000, "f4")
     launch("fill", 128, x, xp.int32(0), xp.int32(12_345))
+    assert runtime.contents.unwritten is not None
+    assert runtime.contents.unwritten.open == 1
     launch("fill", 128, x, xp.int32(12_345), xp.int32(30_000))
+    assert runtime.contents.unwritten.open == 0
     launch("add", 30_000, x, xp.ones(30_000, "f4"), xp.int32(30_000))
     assert x.get().sum() == 60_000
 
