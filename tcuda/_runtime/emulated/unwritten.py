@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from tcuda._base.program_lines import Line
     from tcuda._runtime.emulated.accesses import Access, Accesses
-    from tcuda._runtime.emulated.memory import Rows
 
     Marks: TypeAlias = npt.NDArray[np.uint8]
     """A number for each element or byte: 0 if it is written, or else the number of its origin."""
@@ -262,12 +261,14 @@ class Unwritten:
             return work
         return _Around(self, work, accesses, name, line_of_program() if decides else None)
 
-    def copying(self, make: Callable[..., object], layout: Rows, *, to_host: bool) -> Callable[..., object]:
+    def copying(
+        self, make: Callable[..., object], layout: tuple[int, int, int, int, int, int], *, to_host: bool
+    ) -> Callable[..., object]:
         """Return the copy ``make`` with the passing on of marks.
 
         Args:
             make: Makes the copy; its arguments are those of the result.
-            layout: The rows.
+            layout: The rows, as :class:`~tcuda._runtime.emulated.memory.Rows` has them.
             to_host: Whether the destination is memory of the host, which the program reads.
         """
         dst, dpitch, src, spitch, width, height = layout
