@@ -11,6 +11,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcuda._base.arguments import a_kind, flag, function
+from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.scope import Scope
 from tcuda._core import cleanup_on_error
 from tcuda._sanitizer import CUDASanitizerErrors
@@ -40,6 +41,7 @@ __all__ = [
     "RaceAllocation",
     "RaceWarning",
     "Report",
+    "UnwrittenMemoryError",
     "check",
     "suppress",
     "suppressed",

@@ -74,6 +74,15 @@ class Backend(Protocol):
     def memory_source(self, name: str, ledger: Ledger) -> Source:
         """Return the library's own pool ``name`` (``"cupy"`` or ``"cudaMallocAsync"``) as a source."""
 
+    def expose(self, ptr: int, size: int, stream: int) -> None:
+        """Take note that code may write memory which the library does not see: a program, or another process.
+
+        Args:
+            ptr: The address.
+            size: The bytes.
+            stream: The stream whose work uses the memory.
+        """
+
     # Arrays in memory of other processes
 
     def array_type(self) -> type[Any]:

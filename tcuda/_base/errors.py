@@ -70,6 +70,21 @@ class AcceleratorError(RuntimeError):
         return type(self), (self.error_code, self.call, self.details)
 
 
+class UnwrittenMemoryError(AcceleratorError):
+    """Work on an emulated device has used memory that nothing has written since the memory was given out.
+
+    The environment variable ``TCUDA_EMULATED_CHECKS=memory,init`` asks for the check. The call that waits for the work
+    raises the error, as for other failures of kernels. The device stays usable. The status is 719, which stands for the
+    failure of a launch.
+
+    Example:
+        >>> issubclass(tcuda.sanitizer.UnwrittenMemoryError, tcuda.AcceleratorError)
+        True
+    """
+
+    __module__ = "tcuda.sanitizer"
+
+
 class OutOfMemoryError(RuntimeError, MemoryError):
     """A device has no memory left for an allocation (``torch.OutOfMemoryError``).
 

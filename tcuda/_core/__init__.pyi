@@ -357,6 +357,10 @@ class EmulatedLaunch:
         variables: The beginning and the end of each global variable of the module, which is memory of a device. All
             other variables of the module are shared memory.
         races: Whether the launch looks for races between its threads. The module must be built with ``races``.
+        marks: The beginning and the end of each block with bytes that nothing has written, and the address of its
+            marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
+            memory, which has no contents when a block of threads begins. The launch looks for reads of unwritten bytes.
+        marks_shared: Whether the dynamic shared memory has marks, too.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
@@ -377,7 +381,20 @@ class EmulatedLaunch:
         finds_changes: bool = False,
         variables: Sequence[tuple[int, int]] = (),
         races: bool = False,
+        marks: Sequence[tuple[int, int, int]] = (),
+        marks_shared: bool = False,
     ) -> None: ...
+    def keep_marks(self) -> list[int]:
+        """Set the marks of the bytes that the launch has written, and return how many of each block they are."""
+
+    @property
+    def unwritten_reads(self) -> tuple[int, int, int, tuple[int, int, int], tuple[int, int, int]] | None:
+        """The reads of bytes that nothing has written, of which the first counts; None if there are none.
+
+        The value has the address and the size of the first read, the number of reads, and the thread and the block of
+        the first read.
+        """
+
     @property
     def recorded(self) -> list[tuple[int, int]]:
         """The beginning and the end of each piece of memory of devices that the launch may use, in ascending order."""

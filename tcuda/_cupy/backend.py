@@ -97,6 +97,9 @@ class Backend:
         if cupy_runtime.getDeviceCount() > 1:
             peer_copies.order(cupy)
 
+    def expose(self, ptr: int, size: int, stream: int) -> None:
+        """Do nothing: nobody asks which memory is written."""
+
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
         """Return CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool`` (``"cudaMallocAsync"``)."""
         return memory.source(cupy, name, ledger, _CURRENT_STREAM)

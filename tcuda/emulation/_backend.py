@@ -72,7 +72,13 @@ class Backend:
             ledger.set_padding(_PADDING)
         if checks.races:
             allocation_lines.begin()
+        if checks.init:
+            self._runtime.contents.watch(True)
         self._runtime.announceStreams(ledger)
+
+    def expose(self, ptr: int, size: int, stream: int) -> None:
+        """Let the memory count as written."""
+        self._runtime.expose(ptr, size, stream)
 
     def memory_source(self, name: str, ledger: _core.Ledger) -> _core.Source:
         """Return a pool that behaves like CuPy's ``MemoryPool`` (``"cupy"``) or ``MemoryAsyncPool``."""

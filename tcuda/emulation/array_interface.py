@@ -68,9 +68,17 @@ def interface_of(array: Strided) -> dict[str, Any]:
         "strides": None if array._host.flags.c_contiguous else array.strides,
         "data": (array.data.ptr if array.size else 0, False),
     }
+    expose(array)
     if version == "3":
         interface["stream"] = backend.current_stream().ptr or STREAM_LEGACY
     return interface
+
+
+def expose(array: Strided) -> None:
+    """Take note that another library may write the memory of ``array``."""
+    block = array._block
+    if block.ptr:
+        backend.expose(block.ptr, block.size, backend.current_stream(block.device).ptr)
 
 
 def foreign_array(

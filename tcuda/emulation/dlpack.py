@@ -107,6 +107,7 @@ def capsule_of(
         stream = STREAM_LEGACY
     if stream > 0:
         _let_wait(stream)
+    array_interface.expose(array)
     # NumPy would refuse to pass memory that NumPy protects, in the oldest version of the protocol.
     capsule = array._host.__dlpack__(**_version(max_version))
     _set_device(_structure_of(capsule)[0], *device_of(array))

@@ -14,6 +14,7 @@ from tcuda.emulation import (
     catalogue,
     creation,
     numpy_work,
+    passed_marks,
     refusals,
     selected_elements,
     transfer,
@@ -213,3 +214,6 @@ def _indexed(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Regions:
 for _function in (_select, _assign, *(getattr(np, name).at for name in catalogue.CHANGING)):
     accesses.PARTIAL[_function] = _indexed
     selected_elements.enter_indexed(_function)
+    passed_marks.enter_indexed(_function)
+passed_marks.RULES[_select] = passed_marks.moved_by(0)
+passed_marks.RULES[_assign] = passed_marks.of_value

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from tcuda import _core
+from tcuda._base.program_lines import line_of_program
 from tcuda._process import poison
+from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
@@ -77,6 +79,20 @@ class Block(_core.OwnedMemory):
         return self.ptr <= array.ctypes.data < self.ptr + self.size
 
 
+def _forget(block: Block) -> None:
+    unwritten = _runtime.contents.unwritten
+    if unwritten is not None and block.ptr:
+        unwritten.freed(block.ptr)
+
+
+class _MarkedBlock(Block):
+    """A block that no work uses when nobody refers to it any more, so that its marks are not needed any more."""
+
+    __slots__ = ()
+
+    __del__ = finalizer(_forget)
+
+
 def allocate(nbytes: int) -> Block:
     """Return a block on the current device for use on the current stream; a block of 0 bytes allocates nothing.
 
@@ -85,14 +101,25 @@ def allocate(nbytes: int) -> Block:
     """
     device = _runtime.thread.device
     stream = backend.current_stream(device).ptr
-    block = _core.allocate_memory(Block, ledger(), device, nbytes, stream)
+    unwritten = _runtime.contents.unwritten
+    deferred = _runtime.defers(backend.current_stream)
+    kind = Block if unwritten is None or deferred else _MarkedBlock
+    block = _core.allocate_memory(kind, ledger(), device, nbytes, stream)
     if allocation_lines.wanted and nbytes:
         allocation_lines.note(block.ptr, nbytes, device, stream)
-    if nbytes and _runtime.defers(backend.current_stream):
+    if nbytes and deferred:
         # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
         value = poison.chosen()
-        _runtime.poison(block.ptr, block.size, _POISON if value is None else value, stream)
+        _runtime.poison(block.ptr, block.requested, _POISON if value is None else value, stream)
+    elif nbytes and unwritten is not None:
+        unwritten.given(block.ptr, block.requested, line_of_program())
     return block
+
+
+def note_given(ptr: int, size: int) -> None:
+    """Take note that a pool of the program gives out memory for the current stream, with unwritten contents."""
+    if _runtime.contents.unwritten is not None:
+        _runtime.poison(ptr, size, _POISON, backend.current_stream().ptr)
 
 
 class ForeignBlock(Block):

@@ -13,7 +13,7 @@ from tcuda import _core
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, call_when_ready, cuda, is_initialized
 from tcuda._process.ledger import ledger
-from tcuda.emulation import accesses, active_trace, allocation_lines, memory, selected_elements
+from tcuda.emulation import accesses, active_trace, allocation_lines, memory, passed_marks, selected_elements
 from tcuda.emulation.floating_point import quietly
 from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.strided import ARRAYS, KINDS, Strided, too_large
@@ -168,10 +168,16 @@ def launch(
         if deferred or _runtime.races.detector is not None:
             function, given, named = told or (work, args, kwargs)
             if selected_elements.depends_on_contents(function, given, named or {}):
-                todo = accesses.Measured(todo, _watched, (function, given, named or {}), reads, (*writes, *fresh))
+                todo = accesses.Measured(todo, _has_detector, (function, given, named or {}), reads, (*writes, *fresh))
                 regions = todo.accesses
             else:
                 regions = accesses.of_call(function, given, named, reads, (*writes, *fresh))
+        if _runtime.contents.unwritten is not None:
+            function, given, named = told or (work, args, kwargs)
+            call = function, given, named or {}
+            todo = passed_marks.Passing(
+                _runtime.contents.unwritten, todo, call, reads, (*writes, *fresh), deferred=deferred
+            )
         _runtime.launch(
             backend.current_stream(current).ptr,
             todo,
@@ -217,7 +223,26 @@ def at_once(
 
 
 def _watched() -> bool:
+    """Return whether somebody asks what work reads and writes."""
+    return _runtime.races.detector is not None or _runtime.contents.unwritten is not None
+
+
+def _has_detector() -> bool:
     return _runtime.races.detector is not None
+
+
+@contextlib.contextmanager
+def described(array: Strided) -> Iterator[None]:
+    """Tell the check of unwritten memory that the copies of the scope copy the elements of ``array``."""
+    unwritten = _runtime.contents.unwritten
+    if unwritten is None:
+        yield
+        return
+    unwritten.describe(array._host)
+    try:
+        yield
+    finally:
+        unwritten.describe(None)
 
 
 def discard(arrays: Iterable[Strided]) -> None:
@@ -286,12 +311,14 @@ def call(
         outs = out if isinstance(out, tuple) else (out,)
         _require_outputs(outs)
         work = 0 if flops is None else flops(arguments, options["out"])
-        if _runtime.races.detector is None and type(operands) is Operands:
+        if not _watched() and type(operands) is Operands:
             launch(function, args, kwargs, reads=operands.arrays, flops=work)
         else:
             reads = _without(operands.arrays, outs)
             launch(function, args, kwargs, reads=reads, writes=outs, flops=work, rehearsed=True)
         return out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if _runtime.contents.unwritten is not None and type(operands) is Operands:  # the contents are used now
+        passed_marks.require_decided(_runtime.contents.unwritten, function, arguments, options)
     result = _quietly(function, arguments, options)
     work = 0 if flops is None else flops(arguments, result)
     results = Results(result, operands, views=False)

@@ -102,7 +102,8 @@ def to_host(source: Strided, stream: Any, order: str, out: npt.NDArray[Any] | No
                 if blocking or not cuda.pointerIsPageLocked(out.ctypes.data):
                     waits.announce("ndarray.get")
             contiguous = _laid_out_as(out, source)
-            copy(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
+            with numpy_work.described(contiguous):
+                copy(out.ctypes.data, contiguous.data.ptr, out.nbytes, MEMCPY_DEVICE_TO_HOST, handle)
             if blocking:
                 wait(handle)
     return out

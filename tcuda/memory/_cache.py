@@ -129,12 +129,15 @@ def caching_allocator_alloc(size: int, device: DeviceArgument = None, stream: St
         if size == 0:
             return 0
     if index == current:
-        return in_use.allocate(index, size, used_by)
-    exchange_device(index)  # as with torch, the library of a pluggable allocator may rely on the current device
-    try:
-        return in_use.allocate(index, size, used_by)
-    finally:
-        exchange_device(current)
+        address = in_use.allocate(index, size, used_by)
+    else:
+        exchange_device(index)  # as with torch, the library of a pluggable allocator may rely on the current device
+        try:
+            address = in_use.allocate(index, size, used_by)
+        finally:
+            exchange_device(current)
+    backend.expose(address, size, used_by)
+    return address
 
 
 def _handle(stream: StreamLike | int) -> int:

@@ -44,6 +44,7 @@ def reduce_array(array: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if not array.size:
         return rebuild_empty, (cuda.name, _messages.uuids()[device], array.shape, array.dtype, array.strides)
     memory = pointer.mem
+    backend.expose(memory.ptr, memory.size, backend.current_stream(device).ptr)
     message = _messages.send(memory, device)
     return rebuild_array, (tuple(message), array.shape, array.dtype, pointer.ptr - memory.ptr, array.strides)
 

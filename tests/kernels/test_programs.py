@@ -129,8 +129,10 @@ extern "C" __global__ void step(const float* before, float* after, int rows, int
     __syncthreads();
     if (inside) {
         const float middle = tile[y][x];
-        const float change = tile[y][x - 1] + tile[y][x + 1] + tile[y - 1][x] + tile[y + 1][x] - 4 * middle;
-        after[row * columns + column] = border ? middle : middle + rate * change;
+        float change = 0;
+        if (!border) // the tile has no halo beyond the plate
+            change = tile[y][x - 1] + tile[y][x + 1] + tile[y - 1][x] + tile[y + 1][x] - 4 * middle;
+        after[row * columns + column] = middle + rate * change;
     }
 }
 """

@@ -56,6 +56,10 @@ class AddressRanges(Generic[T]):
                 pass
         return removed
 
+    def beginning_at(self, begin: int) -> AddressRange[T] | None:
+        """Return the range that begins at ``begin``; None without such a range."""
+        return self._ranges.get(begin)
+
     def at(self, address: int) -> AddressRange[T] | None:
         """Return the range that contains ``address``; None if no range does."""
         while True:

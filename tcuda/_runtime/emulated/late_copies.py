@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from tcuda import _core
-from tcuda._runtime.emulated.memory import Copy, Memory
+from tcuda._runtime.emulated.memory import Copy, Memory, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,8 +68,8 @@ class LateMemory(Memory):
         planned = _awaited(super().plan_copy(dst, src, size, kind, call))
         if planned.host_waits or not size or not self._is_pageable(src, size):
             return planned
-        make = PageableCopy(lambda source: ctypes.memmove(dst, source, size), src, size)
-        return planned._replace(make=make)
+        copy = self._noted(lambda source: ctypes.memmove(dst, source, size), Rows(dst, size, src, size, size, 1))
+        return planned._replace(make=PageableCopy(copy, src, size))
 
     def plan_rows(
         self, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, call: Call
@@ -79,7 +79,8 @@ class LateMemory(Memory):
         size = (height - 1) * spitch + width
         if planned.host_waits or not planned.size or not self._is_pageable(src, size):
             return planned
-        copy = functools.partial(_copy_rows, dst, dpitch, spitch, width, height)
+        make = functools.partial(_copy_rows, dst, dpitch, spitch, width, height)
+        copy = self._noted(make, Rows(dst, dpitch, src, spitch, width, height))
         return planned._replace(make=PageableCopy(copy, src, size))
 
     def _is_pageable(self, ptr: int, size: int) -> bool:

@@ -12,7 +12,6 @@ The allocator may free memory that pending work uses. So the memory stays access
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import threading
@@ -84,7 +83,7 @@ class LateRuntime(EmulatedRuntime):
         self._seed = seed
         self._deferring = True
         """Whether work is done late now."""
-        self._memory = LateMemory(self.devices)
+        self._memory = LateMemory(self.devices, self.contents)
         for device in self.devices:
             device.memory.keep_freed()
         self.schedule = Schedule(self._lock, seed)
@@ -118,8 +117,7 @@ class LateRuntime(EmulatedRuntime):
     def defers(self, current_stream: Callable[[], Any]) -> bool:
         return (self._deferring and not self._prompt.depth) or self.capturing(current_stream)
 
-    def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
-        fill = functools.partial(ctypes.memset, ptr, value, size)
+    def _begin_memory(self, work: Callable[[], object], stream: int) -> None:
         try:
             timeline = self._streams.find(stream, _SYNCHRONIZE)
         except AcceleratorError:  # the program has destroyed the stream, and gets no work done on it
@@ -127,11 +125,11 @@ class LateRuntime(EmulatedRuntime):
         if timeline is None or timeline.capture is not None:
             # No operation may come after the launch of a graph that is not captured yet.
             self._settle_all()
-            fill()
+            work()
         elif all(operation is None or operation.done for operation in self._before(timeline)):
-            fill()  # no earlier owner of the memory has pending work, so another stream may write the memory at once
+            work()  # no earlier owner of the memory has pending work, so another stream may write the memory at once
         else:
-            self._perform(fill, [timeline])
+            self._perform(work, [timeline])
 
     def _perform(self, work: Callable[[], object], timelines: Sequence[Timeline], *, meets: bool = False) -> None:
         if not self._deferring:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._runtime.emulated import costs
-from tcuda._runtime.emulated.accesses import READ, WRITE, rows
+from tcuda._runtime.emulated.accesses import READ, WRITE, rows, span
 from tcuda._runtime.emulated.address_ranges import AddressRanges
 from tcuda._runtime.emulated.calls import failure
+from tcuda._runtime.emulated.contents import Contents
 from tcuda._runtime.protocol import (
     MEMCPY_DEFAULT,
     MEMCPY_DEVICE_TO_DEVICE,
@@ -83,15 +84,17 @@ class Memory:
 
     Args:
         devices: The devices.
+        contents: Knows which bytes of the memory no work has written.
 
     Attributes:
         page_locked: The page-locked ranges of the host.
     """
 
-    def __init__(self, devices: Sequence[EmulatedDevice]) -> None:
+    def __init__(self, devices: Sequence[EmulatedDevice], contents: Contents | None = None) -> None:
         self._devices = devices
         self.page_locked: AddressRanges[None] = AddressRanges()
         self._variables: AddressRanges[EmulatedDevice] = AddressRanges()
+        self._contents = Contents() if contents is None else contents
 
     def owner(self, ptr: int) -> EmulatedDevice | None:
         """Return the device on which ``ptr`` lies, None for memory of the host."""
@@ -181,7 +184,12 @@ class Memory:
             self._check(ptr, size, call)
             if self.owner(ptr) is None:
                 raise failure(Status.INVALID_VALUE, call)
-        return lambda: ctypes.memset(ptr, value, size)
+        unwritten = self._contents.unwritten
+        if unwritten is None or not size:
+            return lambda: ctypes.memset(ptr, value, size)
+        accesses = [span(ptr, size, WRITE, "ptr")]
+        noted: Callable[[], object] = unwritten.around(lambda: ctypes.memset(ptr, value, size), accesses, "memset")
+        return noted
 
     def plan_copy(self, dst: int, src: int, size: int, kind: int, call: Call) -> Copy:
         """Return a copy, which is not made yet.
@@ -241,7 +249,13 @@ class Memory:
         addresses = [ptr for ptr, owner in ((dst, target), (src, source)) if owner is not None]
         ends = (to, target), (of, source)
         host = tuple(range_ for range_, owner in ends if owner is None and self.is_registered(*range_))
-        return Copy(make, size, duration, host_waits, tuple(addresses), layout, host)
+        return Copy(self._noted(make, layout), size, duration, host_waits, tuple(addresses), layout, host)
+
+    def _noted(self, make: Callable[..., object], layout: Rows) -> Callable[..., object]:
+        """Return the copy ``make`` of the rows ``layout``, which looks for unwritten bytes if the user wants that."""
+        if self._contents.unwritten is None:
+            return make
+        return self._contents.unwritten.copying(make, layout, to_host=self.owner(layout.dst) is None)
 
     def accesses(self, copy: Copy) -> list[Access]:
         """Return the accesses of ``copy``.

@@ -11,12 +11,14 @@ A method finds the objects of the handles, refuses the calls that CUDA refuses, 
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._base.errors import AcceleratorError
+from tcuda._base.program_lines import line_of_program
 from tcuda._base.statuses import Status
 from tcuda._runtime.emulated import costs, settings
 from tcuda._runtime.emulated.accesses import WRITE, span
@@ -31,6 +33,7 @@ from tcuda._runtime.emulated.conditionals import (
     has_legal_bodies,
     note_accesses,
 )
+from tcuda._runtime.emulated.contents import Contents
 from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
 from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.driver_streams import DriverStreams
@@ -89,6 +92,7 @@ class EmulatedRuntime:
 
     Attributes:
         races: The watch of a race detector. ``races.detector`` is None while no detector watches.
+        contents: Knows which bytes no work has written, if the user wants the check of them.
         clock: The clock.
         devices: The devices that the process sees.
         thread: The state of the calling thread.
@@ -116,7 +120,8 @@ class EmulatedRuntime:
         self._lock = self.clock._lock
         self.thread = _core.EmulatedThread(len(self.devices), DEFAULT_STREAM)
         self._handles = Handles()
-        self._memory = Memory(self.devices)
+        self.contents = Contents()
+        self._memory = Memory(self.devices, self.contents)
         self._captures = Captures()
         self._streams = Streams(self.devices, self.thread, self._captures, self.clock)
         self._green_contexts = GreenContexts(self._handles)
@@ -316,6 +321,9 @@ class EmulatedRuntime:
 
     def ipcGetMemHandle(self, ptr: int) -> bytes:
         with self._lock:
+            block = None if self.contents.unwritten is None else self._memory.block_from(ptr)
+            if block is not None and self.contents.unwritten is not None:
+                self.contents.unwritten.forget(*block)
             return self._imports.handle_of(ptr, ("cudaIpcGetMemHandle({:#x})", ptr))
 
     def ipcOpenMemHandle(self, handle: bytes, flags: int = IPC_LAZY_ENABLE_PEER_ACCESS) -> int:
@@ -338,6 +346,8 @@ class EmulatedRuntime:
             raise failure(Status.MEMORY_ALLOCATION, call)
         if self.races.detector is not None:
             self.races.allocated(ptr, size, self.thread.device, stream)
+        if ptr and self.contents.unwritten is not None:
+            self.contents.unwritten.given(ptr, size, line_of_program())
         return ptr
 
     def _free(self, ptr: int, call: Call, timeline: Timeline | None = None) -> EmulatedDevice | None:
@@ -518,6 +528,8 @@ class EmulatedRuntime:
                 ``races.detector`` is set or the stream captures.
         """
         call = ("cudaLaunchKernel()",)
+        if self.contents.unwritten is not None:
+            work = self.contents.unwritten.around(work, accesses, name)
         # Without a capture the lock is not needed, because nothing is changed before the work.
         timeline = self._on_current_device(stream, call)
         duration = costs.kernel(nbytes, flops, timeline.multiprocessors)
@@ -550,7 +562,7 @@ class EmulatedRuntime:
             self._streams.times,
             self.thread,
             self._streams.created,
-            (self._captures.in_progress, self.races.detectors, *obstacles),
+            (self._captures.in_progress, self.races.detectors, self.contents.watched, *obstacles),
             costs.kernel,
         )
 
@@ -581,6 +593,8 @@ class EmulatedRuntime:
             meets: Whether the work waits for other threads or processes.
         """
         call = ("cudaLaunchKernel()",)
+        if self.contents.unwritten is not None:
+            work = self.contents.unwritten.around(work, accesses, name)
         with self._lock:
             timelines = [self._streams.find(handle, call, device) for device, handle in streams]
             capture = timelines[0].capture
@@ -683,7 +697,27 @@ class EmulatedRuntime:
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
         """Set all bytes of memory that was allocated for ``stream`` to ``value``."""
-        ctypes.memset(ptr, value, size)
+        fill = functools.partial(ctypes.memset, ptr, value, size)
+        unwritten = self.contents.unwritten
+        if unwritten is None:
+            self._begin_memory(fill, stream)
+            return
+        line = line_of_program()
+
+        def poison() -> None:
+            fill()
+            unwritten.given(ptr, size, line)
+
+        self._begin_memory(poison, stream)
+
+    def expose(self, ptr: int, size: int, stream: int) -> None:
+        """Let memory that was allocated for ``stream`` count as written."""
+        if self.contents.unwritten is not None:
+            self._begin_memory(functools.partial(self.contents.unwritten.forget, ptr, size), stream)
+
+    def _begin_memory(self, work: Callable[[], object], stream: int) -> None:
+        """Do ``work`` before all work of ``stream`` on memory that was allocated for the stream."""
+        work()
 
     # Events
 
@@ -836,7 +870,7 @@ class EmulatedRuntime:
                 raise failure(Status.ILLEGAL_STATE, call)
             condition = Condition()
             node = ConditionalNode(condition, self._captures.new_body(), repeats=kind == CONDITIONAL_WHILE)
-            self._enqueue(timeline, condition.setter(flag, size), call)
+            self._enqueue(timeline, self._deciding(condition.setter(flag, size)), call)
             self._enqueue(timeline, node, call)
             return self._conditionals.add(node)
 
@@ -847,7 +881,13 @@ class EmulatedRuntime:
             timeline = self._on_current_device(stream, call)
             if node is None or timeline.capture is None:
                 raise failure(Status.INVALID_VALUE, call)
-            self._enqueue(timeline, node.condition.setter(flag, size), call)
+            self._enqueue(timeline, self._deciding(node.condition.setter(flag, size)), call)
+
+    def _deciding(self, node: Node) -> Node:
+        """Let ``node``, whose result decides what a graph does, refuse memory that no work has written."""
+        if self.contents.unwritten is not None:
+            node.work = self.contents.unwritten.around(node.work, node.accesses, node.name, decides=True)
+        return node
 
     def streamEndCapture(self, stream: int) -> int:
         call = "cudaStreamEndCapture({:#x})", stream

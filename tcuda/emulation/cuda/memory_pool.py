@@ -13,7 +13,7 @@ from tcuda._process.lazy import backend, cuda
 from tcuda.emulation._device import Device
 from tcuda.emulation.cuda import memory_hook
 from tcuda.emulation.cuda.allocators import acquire, malloc, rounded
-from tcuda.emulation.memory import Block, MemoryPointer
+from tcuda.emulation.memory import Block, MemoryPointer, note_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,7 @@ class MemoryPool:
         facts = {"device_id": cuda.getDevice(), "size": size, "mem_size": whole}
         with memory_hook.around("malloc", facts, {"mem_ptr": 0, "pmem_id": 0}) as results:
             block = self._malloc(whole)
+            note_given(block.ptr, size)
             results.update(mem_ptr=block.ptr, pmem_id=id(block))
         return MemoryPointer(block, 0)
 

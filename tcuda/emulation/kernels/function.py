@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tcuda import _core
+from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
+    from tcuda._runtime.emulated.unwritten import Origin
     from tcuda.emulation.kernels.element_types import ElementTypes
     from tcuda.emulation.kernels.launch_races import LaunchRaces
     from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
@@ -55,6 +57,10 @@ class _Module(SourceFacts, Protocol):
     @property
     def source(self) -> str:
         """The source."""
+
+    @property
+    def shared(self) -> list[tuple[str, int, int]]:
+        """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
 
     def recorded(self, name: str) -> RecordedKernel | None:
         """Return the kernel ``name`` in the form that notes its accesses; None without such a form."""
@@ -99,6 +105,7 @@ class Function:
         self._elements = elements
         self._types = checks.types
         self._checks = checks
+        self._marks_shared = checks.shared
         self._parameter_names: list[str] | None = None
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
@@ -280,6 +287,7 @@ class Function:
 class _Work:
     """The work of a launch, which keeps no memory of a device alive."""
 
+    passes_marks = True
     __slots__ = (
         "_arguments",
         "_block",
@@ -324,7 +332,14 @@ class _Work:
     def __call__(self) -> None:
         kernel = self._kernel
         strict = kernel._barriers == "error"
-        recorded = None if _runtime.races.detector is None else kernel.module.recorded(kernel.name)
+        unwritten = _runtime.contents.unwritten
+        blocks = [] if unwritten is None else unwritten.open_blocks()
+        shared = [] if unwritten is None else kernel.module.shared
+        marks = [(begin, begin + known.size, known.ctypes.data) for begin, known in blocks]
+        marks += [(begin, end, 0) for _, begin, end in shared]
+        marks_shared = unwritten is not None and kernel._marks_shared and self._shared > 0
+        watched = _runtime.races.detector is not None
+        recorded = kernel.module.recorded(kernel.name) if watched or marks or marks_shared else None
         if recorded is None and self.races is None:
             launch = _core.EmulatedLaunch(
                 kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
@@ -339,10 +354,12 @@ class _Work:
                 self._shared,
                 self._ranges,
                 strict,
-                recorded=recorded is not None,
-                finds_changes=recorded is not None and not recorded.complete,
+                recorded=recorded is not None and watched,
+                finds_changes=recorded is not None and watched and not recorded.complete,
                 variables=[(begin, end) for _, begin, end in variables],
                 races=self.races is not None,
+                marks=[] if recorded is None else marks,
+                marks_shared=recorded is not None and marks_shared,
             )
         reachable: ReachableMemory | None = None
         try:
@@ -362,20 +379,61 @@ class _Work:
                         raise self._illegal(report, text)
                 launch.allow(*allowed)
             unreached = launch.unreached
-            if recorded is not None:
+            if recorded is not None and _runtime.races.detector is not None:
                 found = kernel_accesses.of_launch(
                     launch, kernel.parameters, kernel.parameter_names, self._arguments, recorded.variables
                 )
                 self._recorded[threading.get_ident()] = found
             found_races = launch.races() if self.races is not None else []
             left_out = launch.races_left_out if found_races else 0
+            reads = launch.unwritten_reads
+            origin = None if reads is None or unwritten is None else unwritten.origin_at(reads[0])
         finally:
+            if unwritten is not None and recorded is not None:
+                unwritten.changed([(*block, count) for block, count in zip(blocks, launch.keep_marks(), strict=True)])
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
         if unreached is not None and kernel._barriers == "warning":
             kernel._barriers = "nothing"  # one warning for each kernel
             self._warn(*unreached)
         if self.races is not None:
             self.races.tell(found_races, left_out, kernel.module, self._call)
+        if reads is not None:
+            raise self._unwritten(origin, *reads)
+
+    def _unwritten(
+        self,
+        origin: Origin | None,
+        address: int,
+        size: int,
+        count: int,
+        thread: tuple[int, ...],
+        block: tuple[int, ...],
+    ) -> UnwrittenMemoryError:
+        others = f" (the first of {count} such reads)" if count > 1 else ""
+        details = (
+            f"Read of {size} bytes at {address:#x} that nothing has written{others}\n"
+            f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
+            f"{self._place(address)}"
+        )
+        if origin is not None:
+            details += f"    The bytes are of {origin}.\n"
+        return UnwrittenMemoryError(
+            Status.LAUNCH_FAILURE, self._call, f"{details}Write the elements first, or let the kernel leave them out."
+        )
+
+    def _place(self, address: int) -> str:
+        """Return a line about the variable or argument with an address; nothing if none is known to have it."""
+        for name, first, last in self._kernel.module.shared:
+            if first <= address < last:
+                return f"    The bytes begin {address - first} bytes after the beginning of {name} in shared memory.\n"
+        if _runtime.memoryAt(address) is None:
+            return "    The bytes are in the dynamic shared memory of the block.\n"
+        for place, pointer in kernel_accesses.pointers_of(self._kernel.parameters, self._arguments):
+            begin = memory_access.range_at(self._device, pointer, 1) if pointer <= address else None
+            if begin is not None and address < begin[1]:
+                name = kernel_accesses.name_of(place, self._kernel.parameters, self._kernel.parameter_names)
+                return f"    The bytes begin {address - pointer} bytes after the address in {name}.\n"
+        return ""
 
     def _warn(self, waiting: int, returned: int) -> None:
         warnings.warn(

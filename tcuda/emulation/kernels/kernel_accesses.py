@@ -39,9 +39,8 @@ def of_arrays(
     """
     used = [array for array in arrays if array.size]
     labels: dict[int, str] = {}
-    for place, (_, size, offset) in enumerate(parameters):
-        for address in _words(packed, offset, size):
-            labels.setdefault(address, _name(place, parameters, names))
+    for place, address in pointers_of(parameters, packed):
+        labels.setdefault(address, name_of(place, parameters, names))
     return [
         (address, array.itemsize, array.shape, array.strides, READ_AND_WRITE, labels.get(address, ""), POSSIBLE)
         for array, address in zip(used, [array._host.ctypes.data for array in used], strict=True)
@@ -87,12 +86,18 @@ def _pointers(
     """Return the addresses of memory of devices among the arguments, also in structures."""
     found = []
     starts = [begin for begin, _ in ranges]
+    for place, address in pointers_of(parameters, packed):
+        index = bisect.bisect_right(starts, address) - 1
+        if index >= 0 and address < ranges[index][1]:
+            found.append(_Pointer(address, name_of(place, parameters, names)))
+    return found
+
+
+def pointers_of(parameters: Sequence[tuple[str, int, int]], packed: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the place of a parameter and a number in its argument that may be an address."""
     for place, (_, size, offset) in enumerate(parameters):
         for address in _words(packed, offset, size):
-            index = bisect.bisect_right(starts, address) - 1
-            if index >= 0 and address < ranges[index][1]:
-                found.append(_Pointer(address, _name(place, parameters, names)))
-    return found
+            yield place, address
 
 
 def _words(packed: bytes, offset: int, size: int) -> Iterator[int]:
@@ -101,7 +106,7 @@ def _words(packed: bytes, offset: int, size: int) -> Iterator[int]:
         yield int.from_bytes(packed[word : word + _WORD], "little")
 
 
-def _name(place: int, parameters: Sequence[object], names: Sequence[str]) -> str:
+def name_of(place: int, parameters: Sequence[object], names: Sequence[str]) -> str:
     """Return the name of the parameter at ``place``."""
     name = names[place].removeprefix(_PREFIX) if len(names) == len(parameters) else ""
     return name or f"args[{place}]"

@@ -76,8 +76,7 @@ class Module:
         self._static = static_memory.sizes(library)
         self._elements = element_types.of_kernels(self._host)
         self._globals = global_variables.variables(library, source)
-        self._library = library if checks.races else b""
-        self._shared: list[SharedVariable] | None = None
+        self._library = library if checks.races or checks.shared else b""
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._recorded_kernels: dict[str, RecordedKernel] = {}
@@ -129,6 +128,19 @@ class Module:
         complete = self._recorded is not None and not self._incomplete
         return self._recorded_kernels.setdefault(name, RecordedKernel(host, complete, self._ranges(library)))
 
+    @functools.cached_property
+    def shared(self) -> list[tuple[str, int, int]]:
+        """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
+        if not self._checks.shared or self._recorded is not self._host:
+            return []
+        origin = self._origin(self._host)
+        static = [variable for variable in self._shared if not variable.dynamic]
+        return [(each.name, origin + each.place, origin + each.place + each.size) for each in static]
+
+    @functools.cached_property
+    def _shared(self) -> list[SharedVariable]:
+        return shared_variables(self._library, self.source)
+
     def _ranges(self, library: _core.EmulatedModule) -> list[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable of ``library``."""
         if not self._globals:
@@ -155,8 +167,6 @@ class Module:
 
     def shared_variable_at(self, address: int) -> tuple[SharedVariable, int] | None:
         """Return the variable in shared memory at ``address``, and its address; None if there is none."""
-        if self._shared is None:
-            self._shared = shared_variables(self._library, self.source)
         for variable in self._shared:
             begin = self._origin(self._host) + variable.place
             if begin <= address < begin + variable.size:
@@ -246,7 +256,7 @@ def load(
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
         build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify, races=checks.races)
-        library, messages, recorded = _built(build, watched=checks.memory and _runtime.races.detector is not None)
+        library, messages, recorded = _built(build, watched=checks.memory and _watched())
         if log is not None:
             log.write(messages)
         # A library with which launches find races has a check of every access, too.
@@ -254,6 +264,11 @@ def load(
         with _lock:
             module = _loaded.setdefault(key, module)
     return module
+
+
+def _watched() -> bool:
+    """Return whether launches note their accesses."""
+    return _runtime.races.detector is not None or _runtime.contents.unwritten is not None
 
 
 def _built(build: Callable[..., tuple[bytes, str]], *, watched: bool) -> tuple[bytes, str, bool]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tcuda._backend.nccl import Ranks
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
+    from tcuda._runtime.emulated.unwritten import Region, Unwritten
 
 _VERSION = 2, 28, 9
 _UNIQUE_ID_BYTES = 128
@@ -120,6 +121,8 @@ class EmulatedNccl:
             for communicator, rank in zip(members, ranks, strict=True)
         ]
         work: Callable[[], None] = functools.partial(_compute, operation, parts)
+        if self._runtime.contents.unwritten is not None:
+            work = _PassingMarks(self._runtime.contents.unwritten, operation, parts)
         meets = isinstance(members[0], Member)
         if meets:
             work = functools.partial(_meet, operation, parts, members)
@@ -178,6 +181,32 @@ def _compute(operation: Operation, parts: Sequence[_Part]) -> None:
     for part, result in zip(parts, operation.results([part.source for part in parts]), strict=True):
         if part.target is not None:
             part.target[...] = result
+
+
+class _PassingMarks:
+    """The work of all ranks of a clique, which passes on which elements come from memory that nothing has written."""
+
+    passes_marks = True
+
+    def __init__(self, unwritten: Unwritten, operation: Operation, parts: Sequence[_Part]) -> None:
+        self._unwritten = unwritten
+        self._operation = operation
+        self._parts = parts
+
+    def __call__(self) -> None:
+        marks = [self._unwritten.marks(_region(part.source)) for part in self._parts]
+        given = [
+            np.zeros(part.source.shape, np.uint8) if found is None else found.max(-1)
+            for found, part in zip(marks, self._parts, strict=True)
+        ]
+        _compute(self._operation, self._parts)
+        for part, result in zip(self._parts, self._operation.of_marks().results(given), strict=True):
+            if part.target is not None:
+                self._unwritten.store(_region(part.target), result[..., None])
+
+
+def _region(array: npt.NDArray[Any]) -> Region:
+    return array.ctypes.data, array.itemsize, array.shape, array.strides
 
 
 def _meet(operation: Operation, parts: Sequence[_Part], members: Sequence[Member]) -> None:

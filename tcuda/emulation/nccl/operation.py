@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +24,10 @@ _DTYPES = {
 }
 """The dtypes by their numbers in ``ncclDataType_t``."""
 
-_SUM, _AVERAGE = 0, 4
+_BYTE = 1
+_SUM, _MAXIMUM, _AVERAGE = 0, 2, 4
 # As on a device, a number is preferred to NaN.
-_UFUNCS: dict[int, np.ufunc] = {_SUM: np.add, 1: np.multiply, 2: np.fmax, 3: np.fmin}
+_UFUNCS: dict[int, np.ufunc] = {_SUM: np.add, 1: np.multiply, _MAXIMUM: np.fmax, 3: np.fmin}
 """The functions by their numbers in ``ncclRedOp_t``."""
 
 
@@ -75,6 +76,10 @@ class Operation:
         The sum is ``((x0 + x1) + x2) + ...`` in the dtype of the elements, in the order of the ranks.
         """
         return _RESULTS[self.collective](self, given)
+
+    def of_marks(self) -> Operation:
+        """Return the collective that moves a mark for each element, in which the largest mark of a sum counts."""
+        return replace(self, kind=_BYTE, op=_MAXIMUM)
 
     def duration(self, ranks: int) -> int:
         """Return the nanoseconds that the kernels of ``ranks`` ranks take."""

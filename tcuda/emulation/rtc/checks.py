@@ -14,9 +14,12 @@ VARIABLE = "TCUDA_EMULATED_CHECKS"
 """The variable with the choice."""
 
 _MEMORY, _WITHOUT_NEIGHBOURS = "memory", "memory:neighbours=off"
-_NAMES = (_MEMORY, _WITHOUT_NEIGHBOURS, "padding", "barriers", "types", "races")
+_NAMES = (_MEMORY, _WITHOUT_NEIGHBOURS, "padding", "barriers", "types", "races", "init")
 _BENIGN = {"races": True, "races:benign=on": True, "races:benign=off": False}
 """The words that ask for races in kernels, and whether each asks for writes of the same value too."""
+
+_INIT = {"init": True, "init:shared=on": True, "init:shared=off": False}
+"""The words that ask for uses of unwritten memory, and whether each asks for those of shared memory too."""
 _GCC = (
     "-fsanitize=kernel-address",
     "--param=asan-instrumentation-with-call-threshold=0",
@@ -90,6 +93,8 @@ class Checks:
         types: The consequence if an array has other elements than the kernel reads, likewise.
         races: Whether each launch looks for races between its threads.
         benign: Whether several threads that write the same value to the same place are such a race.
+        init: Whether a use of memory that nothing has written is an error.
+        shared: Whether the same holds for a read of shared memory.
     """
 
     memory: bool
@@ -99,6 +104,8 @@ class Checks:
     types: Literal["error", "warning", "nothing"]
     races: bool = False
     benign: bool = True
+    init: bool = False
+    shared: bool = False
 
 
 def chosen(environ: Mapping[str, str] = os.environ) -> Checks:
@@ -130,21 +137,24 @@ def parsed(value: str, name: str) -> Checks:
         )
     words = [word.strip() for word in value.split(",")]
     for word in words:
-        if word not in _NAMES and word not in _BENIGN:
+        if word not in (*_NAMES, *_BENIGN, *_INIT):
             raise ValueError(
                 f"{name} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
                 f"with commas between them: {', '.join(_NAMES)}. races:benign=off is races without writes of the same "
-                "value by several threads."
+                "value by several threads, and init:shared=off is init without shared memory."
             )
     races = [word for word in words if word in _BENIGN]
+    init = [word for word in words if word in _INIT]
     return Checks(
-        memory=bool(races) or _MEMORY in words or _WITHOUT_NEIGHBOURS in words,
+        memory=bool(races) or bool(init) or _MEMORY in words or _WITHOUT_NEIGHBOURS in words,
         neighbours=_WITHOUT_NEIGHBOURS not in words,
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",
         races=bool(races),
         benign=all(_BENIGN[word] for word in races),
+        init=bool(init),
+        shared=bool(init) and all(_INIT[word] for word in init),
     )
 
 

@@ -35,6 +35,7 @@ class SharedVariable(NamedTuple):
         size: The bytes of the variable.
         shape: The lengths of the axes; None if they are not known, as for memory whose size the launch gives.
         itemsize: The bytes of an element; 0 if they are not known.
+        dynamic: Whether the launch gives the size, and ``size`` is the most that is possible.
     """
 
     name: str
@@ -43,6 +44,7 @@ class SharedVariable(NamedTuple):
     size: int
     shape: tuple[int, ...] | None
     itemsize: int
+    dynamic: bool = False
 
 
 def shared_variables(library: bytes, source: str) -> list[SharedVariable]:
@@ -62,7 +64,9 @@ def shared_variables(library: bytes, source: str) -> list[SharedVariable]:
         if name == _ORIGIN:
             origin = place
         elif name == _DYNAMIC and dynamic is not None:
-            found.append(SharedVariable(dynamic.name, dynamic.type, place, size, None, _SIZES.get(dynamic.type, 0)))
+            found.append(
+                SharedVariable(dynamic.name, dynamic.type, place, size, None, _SIZES.get(dynamic.type, 0), True)
+            )
         else:
             own = fixed.get(_name(name.decode(errors="replace")))
             if own is not None and size:

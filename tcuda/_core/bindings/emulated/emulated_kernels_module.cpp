@@ -24,6 +24,7 @@ namespace {
 
 using Triple = std::tuple<unsigned, unsigned, unsigned>;
 using Ranges = std::vector<std::pair<std::uintptr_t, std::uintptr_t>>;
+using MarkedRanges = std::vector<std::tuple<std::uintptr_t, std::uintptr_t, std::uintptr_t>>; // with their marks
 
 abi::Index index_of(const Triple &triple) { return {std::get<0>(triple), std::get<1>(triple), std::get<2>(triple)}; }
 
@@ -120,9 +121,11 @@ class EmulatedLaunch {
 public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                    unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
-                   bool finds_changes, const Ranges &variables, bool races)
-        : module_(function.module), grid_(*module_, launch_of(function, grid, block, arguments, shared, strict,
-                                                              patience, recorded, finds_changes, variables, races)) {
+                   bool finds_changes, const Ranges &variables, bool races, const MarkedRanges &marks,
+                   bool marks_shared)
+        : module_(function.module),
+          grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience, recorded, finds_changes,
+                                    variables, races, marks, marks_shared)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -167,6 +170,16 @@ public:
     }
 
     std::size_t races_left_out() const { return grid_.races() == nullptr ? 0 : grid_.races()->log().left_out(); }
+    std::vector<std::uint64_t> keep_marks() {
+        return grid_.recorder() == nullptr ? std::vector<std::uint64_t>() : grid_.recorder()->keep_marks();
+    }
+
+    nb::object unwritten_reads() const {
+        const UnwrittenReads &found = grid_.unwritten_reads();
+        if (found.count == 0)
+            return nb::none();
+        return nb::make_tuple(found.address, found.size, found.count, triple_of(found.thread), triple_of(found.block));
+    }
 
     nb::object run() {
         Grid::Outcome outcome;
@@ -199,7 +212,8 @@ private:
 
     static Launch launch_of(const EmulatedFunction &function, const Triple &grid, const Triple &block,
                             const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
-                            bool finds_changes, const Ranges &variables, bool races) {
+                            bool finds_changes, const Ranges &variables, bool races, const MarkedRanges &marks,
+                            bool marks_shared) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         Launch launch{function.kernel,
@@ -214,6 +228,9 @@ private:
         for (const auto &[begin, end] : variables)
             launch.variables.push_back({begin, end});
         launch.races = races;
+        for (const auto &[begin, end, bytes] : marks)
+            launch.marks.push_back({{begin, end}, reinterpret_cast<unsigned char *>(bytes)});
+        launch.marks_shared = marks_shared;
         return launch;
     }
 
@@ -293,16 +310,19 @@ void bind_emulated_kernels(nb::module_ &module) {
 
     nb::class_<EmulatedLaunch>(module, "EmulatedLaunch")
         .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
-                      bool, double, bool, bool, const Ranges &, bool>(),
+                      bool, double, bool, bool, const Ranges &, bool, const MarkedRanges &, bool>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
-             nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("races") = false)
+             nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("races") = false,
+             nb::arg("marks") = MarkedRanges(), nb::arg("marks_shared") = false)
         .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"))
         .def("run", &EmulatedLaunch::run)
         .def_prop_ro("recorded", &EmulatedLaunch::recorded)
         .def("accesses", &EmulatedLaunch::accesses, nb::arg("cuts"), nb::arg("most"))
         .def("races", &EmulatedLaunch::races)
         .def_prop_ro("races_left_out", &EmulatedLaunch::races_left_out)
+        .def("keep_marks", &EmulatedLaunch::keep_marks)
+        .def_prop_ro("unwritten_reads", &EmulatedLaunch::unwritten_reads)
         .def_prop_ro("unreached", &EmulatedLaunch::unreached);
 }
 

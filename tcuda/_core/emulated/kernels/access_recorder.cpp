@@ -27,8 +27,12 @@ bool AccessRecorder::covers(std::uintptr_t address, std::uint64_t size, const ab
 void AccessRecorder::cover(std::uintptr_t address, std::uint64_t size, const abi::Range &known) {
     for (std::uintptr_t number = page_of(address); number <= page_of(address + size - 1); ++number) {
         std::unique_ptr<Page> &page = pages_[number];
-        if (page == nullptr)
+        if (page == nullptr) {
             page.reset(new Page());
+            read_marks(*page, number);
+            if (shared_at(std::max(address, number << abi::record_shift), 1) != nullptr)
+                shared_pages_.push_back(number);
+        }
         if (!finds_changes_)
             continue;
         const abi::Range copied = part(number, known);
@@ -36,6 +40,119 @@ void AccessRecorder::cover(std::uintptr_t address, std::uint64_t size, const abi
             continue;
         const auto *bytes = reinterpret_cast<const unsigned char *>(copied.begin);
         page->before.emplace_back(copied.begin, std::vector<unsigned char>(bytes, bytes + (copied.end - copied.begin)));
+    }
+}
+
+// Calls `each` for the words of a page that have bytes of marked blocks: with the number of the word, the block, the
+// marks of the first byte that the word has of the block, the place of this byte in the word, and the number of bytes.
+template <typename Each> void AccessRecorder::for_marks(std::uintptr_t number, Each each) const {
+    const std::uintptr_t page = number << abi::record_shift;
+    const auto ends_before = [](const Marks &marks, std::uintptr_t place) { return marks.block.end <= place; };
+    auto found = std::lower_bound(marks_.begin(), marks_.end(), page, ends_before);
+    for (; found != marks_.end() && found->block.begin < page + abi::record_bytes; ++found) {
+        const abi::Range shared = part(number, found->block);
+        for (std::uintptr_t address = shared.begin; address < shared.end;) {
+            const std::uintptr_t end = std::min<std::uintptr_t>(shared.end, (address / 64 + 1) * 64);
+            unsigned char *const bytes =
+                found->bytes == nullptr ? nullptr : found->bytes + (address - found->block.begin);
+            each(static_cast<unsigned>((address - page) / 64), *found, bytes, static_cast<unsigned>(address % 64),
+                 static_cast<unsigned>(end - address));
+            address = end;
+        }
+    }
+}
+
+void AccessRecorder::read_marks(Page &page, std::uintptr_t number) const {
+    for_marks(number, [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
+        unsigned long long bits = 0;
+        for (unsigned place = 0; place < count; ++place)
+            bits |= static_cast<unsigned long long>(marks == nullptr || marks[place] != Marks::written) << place;
+        if (bits == 0)
+            return;
+        if (page.unwritten == nullptr)
+            page.unwritten.reset(new unsigned long long[words]());
+        page.unwritten[word] |= bits << first;
+    });
+    page.marked = page.unwritten != nullptr;
+}
+
+std::optional<abi::Range> AccessRecorder::unmarked(std::uintptr_t address, std::uint64_t size,
+                                                   abi::Range around) const {
+    const auto ends_before = [](const Marks &marks, std::uintptr_t place) { return marks.block.end <= place; };
+    const auto after = std::lower_bound(marks_.begin(), marks_.end(), address, ends_before);
+    if (after != marks_.begin())
+        around.begin = std::max(around.begin, (after - 1)->block.end);
+    if (after != marks_.end()) {
+        if (after->block.begin < address + size)
+            return std::nullopt;
+        around.end = std::min(around.end, after->block.begin);
+    }
+    return around;
+}
+
+bool AccessRecorder::is_unwritten(std::uintptr_t address, std::uint64_t size) {
+    Page &first = *pages_.find(page_of(address))->second;
+    if (first.unwritten == nullptr)
+        return false;
+    for (std::uintptr_t place = address; place < address + size; ++place) {
+        const Page &page = *pages_.find(page_of(place))->second;
+        const auto bit = static_cast<unsigned>(place % abi::record_bytes);
+        const bool unwritten = page.unwritten != nullptr && (page.unwritten[bit / 64] >> bit % 64 & 1) != 0;
+        if (!unwritten || (page.writes[bit / 64] >> bit % 64 & 1) != 0) {
+            if (++first.looks % looks_between_counts == 0) {
+                unsigned long long left = 0;
+                for (unsigned word = 0; word < words; ++word)
+                    left |= first.unwritten[word] & ~first.writes[word];
+                if (left == 0)
+                    first.unwritten.reset();
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+std::vector<std::uint64_t> AccessRecorder::keep_marks() {
+    std::vector<std::uint64_t> counts(marks_.size());
+    for (const auto &[number, kept] : pages_) {
+        const Page &page = *kept;
+        if (!page.marked)
+            continue;
+        for_marks(number, [&](unsigned word, const Marks &block, unsigned char *marks, unsigned first, unsigned count) {
+            if (marks == nullptr)
+                return;
+            const unsigned long long writes = page.writes[word] >> first;
+            for (unsigned place = 0; place < count; ++place) {
+                if ((writes >> place & 1) != 0 && marks[place] != Marks::written) {
+                    marks[place] = Marks::written;
+                    ++counts[static_cast<std::size_t>(&block - marks_.data())];
+                }
+            }
+        });
+    }
+    std::vector<std::uint64_t> found;
+    for (std::size_t place = 0; place < marks_.size(); ++place)
+        if (marks_[place].bytes != nullptr)
+            found.push_back(counts[place]);
+    return found;
+}
+
+const abi::Range *AccessRecorder::shared_at(std::uintptr_t address, std::uint64_t size) const {
+    for (const Marks &marks : marks_)
+        if (marks.bytes == nullptr && address >= marks.block.begin && address + size <= marks.block.end)
+            return &marks.block;
+    return nullptr;
+}
+
+void AccessRecorder::begin_block() {
+    for (const std::uintptr_t number : shared_pages_) {
+        Page &page = *pages_.find(number)->second;
+        for_marks(number,
+                  [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
+                      if (marks == nullptr)
+                          page.writes[word] &= ~(~0ull >> (64 - count) << first);
+                  });
+        read_marks(page, number);
     }
 }
 
@@ -61,7 +178,8 @@ void AccessRecorder::mark(std::uintptr_t address, std::uint64_t size, bool write
 abi::Record AccessRecorder::record_at(std::uintptr_t address, const abi::Range &known) {
     Page &page = *pages_.find(page_of(address))->second;
     const abi::Range noted = part(page_of(address), known);
-    return {noted.begin, noted.end - noted.begin, page.reads, page.writes};
+    const std::uintptr_t bytes = noted.end - noted.begin;
+    return {noted.begin, bytes, page.reads, page.writes, page.unwritten == nullptr ? bytes : 0};
 }
 
 void AccessRecorder::finish() {

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "emulated/kernels/region_builder.hpp"
@@ -21,11 +23,21 @@ struct RecordedRegion {
     bool exact; // whether the launch has used all bytes of the region
 };
 
+// A byte for each byte of a block of memory: `written`, or another number if nothing has written the byte.
+struct Marks {
+    static constexpr unsigned char written = 255;
+
+    abi::Range block;
+    unsigned char *bytes; // null for shared memory, of which a block of threads has written nothing at first
+};
+
 class AccessRecorder {
 public:
-    // `finds_changes` is for modules whose compiler leaves out the check of a write after a read of the same memory: a
-    // byte that was read and has another value at the end was written.
-    explicit AccessRecorder(bool finds_changes) : finds_changes_(finds_changes) {}
+    // `marks`, in ascending order, are of the blocks that have unwritten bytes when the launch begins. `finds_changes`
+    // is for modules whose compiler leaves out the check of a write after a read of the same memory: a byte that was
+    // read and has another value at the end was written.
+    AccessRecorder(bool finds_changes, std::vector<Marks> marks)
+        : finds_changes_(finds_changes), marks_(std::move(marks)) {}
 
     // Whether mark() may be called for the access. `known` is the memory around the access.
     bool covers(std::uintptr_t address, std::uint64_t size, const abi::Range &known) const;
@@ -34,6 +46,18 @@ public:
     void mark(std::uintptr_t address, std::uint64_t size, bool write);
     // The record by which a module notes further accesses near `address` itself.
     abi::Record record_at(std::uintptr_t address, const abi::Range &known);
+    // Whether nothing has written any byte of the access. An access may contain the padding of a structure, which
+    // nobody writes, so one written byte is enough.
+    bool is_unwritten(std::uintptr_t address, std::uint64_t size);
+    // The part of `around` without marks around an access; nothing if the access uses a block with marks.
+    std::optional<abi::Range> unmarked(std::uintptr_t address, std::uint64_t size, abi::Range around) const;
+    // The marked shared memory that contains an access; null if there is none.
+    const abi::Range *shared_at(std::uintptr_t address, std::uint64_t size) const;
+    // Forgets what the last block of threads has written to shared memory. Takes memory of the host.
+    void begin_block();
+    // Changes the marks of the bytes that the launch has written, and returns how many of each block they are, without
+    // shared memory.
+    std::vector<std::uint64_t> keep_marks();
 
     // Called at the end of the launch, while the memory that the launch has used still exists.
     void finish();
@@ -47,6 +71,9 @@ private:
     struct Page {
         unsigned long long reads[words];
         unsigned long long writes[words];
+        std::unique_ptr<unsigned long long[]> unwritten; // a bit for each byte; null if all bytes are written
+        unsigned looks = 0;                              // at `unwritten`
+        bool marked = false;                             // whether bytes were unwritten at first
         std::vector<std::pair<std::uintptr_t, std::vector<unsigned char>>> before; // the bytes at an address
     };
 
@@ -54,10 +81,16 @@ private:
     static abi::Range part(std::uintptr_t page, const abi::Range &known);
     static void mark_page(unsigned long long *bits, unsigned first, unsigned last);
     static bool empty(const unsigned long long *bits, unsigned first, unsigned last);
+    template <typename Each> void for_marks(std::uintptr_t number, Each each) const;
+    void read_marks(Page &page, std::uintptr_t number) const;
     void add_runs(RegionBuilder &builder, const abi::Range &range, bool writes) const;
     bool same(const abi::Range &range) const;
 
+    static constexpr unsigned looks_between_counts = 64;
+
     const bool finds_changes_;
+    const std::vector<Marks> marks_;
+    std::vector<std::uintptr_t> shared_pages_; // the numbers of the pages with shared memory
     std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
     std::vector<std::uintptr_t> order_; // the numbers of the pages in ascending order, after finish()
 };

@@ -37,8 +37,15 @@ Grid::Grid(LoadedModule &module, Launch launch)
       memory_(launch_.variables) {
     const auto begin = reinterpret_cast<std::uintptr_t>(launch_.arguments.data());
     memory_.admit_own({begin, begin + launch_.arguments.size()});
-    if (launch_.recorded)
-        recorder_.reset(new AccessRecorder(launch_.finds_changes));
+    std::vector<Marks> marks = launch_.marks;
+    const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
+    if (launch_.marks_shared && launch_.shared_bytes != 0)
+        marks.push_back({{shared, shared + launch_.shared_bytes}, nullptr});
+    std::sort(marks.begin(), marks.end(),
+              [](const Marks &left, const Marks &right) { return left.block.begin < right.block.begin; });
+    marks_own_ = std::any_of(marks.begin(), marks.end(), [](const Marks &each) { return each.bytes == nullptr; });
+    if (launch_.recorded || !marks.empty())
+        recorder_.reset(new AccessRecorder(launch_.finds_changes, std::move(marks)));
     if (launch_.races) {
         const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
         ModuleMemory memory{module.range(), {heap, heap + abi::heap_capacity}, launch_.variables};
@@ -130,7 +137,7 @@ Grid::Outcome Grid::run() {
     }
     if (outcome == Outcome::fault)
         describe_failure();
-    if (outcome == Outcome::done && recorder_ != nullptr)
+    if (outcome == Outcome::done && launch_.recorded)
         recorder_->finish();
     if (outcome == Outcome::fault || outcome == Outcome::done) {
         ended_ = outcome;
@@ -189,6 +196,11 @@ void Grid::start_block() {
     progress_ = true;
     if (races_ != nullptr)
         races_->start_block(block_);
+    if (marks_own_) {
+        recorder_->begin_block();
+        for (unsigned place = 0; place < abi::record_count; ++place)
+            __atomic_store_n(&interface_.records[place].read_bytes, 0, __ATOMIC_RELAXED);
+    }
 }
 
 // Fibers
@@ -519,12 +531,15 @@ void Grid::record(std::uintptr_t address, std::uint64_t size, bool write, const 
         Fiber *fiber = resumed_ = current_;
         fiber->context.switch_to(scheduler_);
     }
+    if (!write && recorder_->is_unwritten(address, size) && unwritten_reads_.count++ == 0)
+        unwritten_reads_ = {address, size, *interface_.thread, block_, 1};
     recorder_->mark(address, size, write);
     const abi::Record found = recorder_->record_at(address, known);
     abi::Record &record = interface_.records[abi::record_place(address)];
     record.begin = found.begin;
     record.reads = found.reads;
     record.writes = found.writes;
+    __atomic_store_n(&record.read_bytes, found.read_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&record.bytes, found.bytes, __ATOMIC_RELAXED); // interrupt() may write the size at the same time
 }
 
@@ -537,10 +552,18 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
         if (const abi::Range *range = self.memory_.find(address, size)) {
             if (self.recorder_ == nullptr)
                 return {range->begin, range->end - range->begin};
-            const abi::Range *const recorded = self.memory_.of_device(address, size, *range);
+            const abi::Range *recorded = self.memory_.of_device(address, size, *range);
+            if (recorded == nullptr && self.marks_own_)
+                recorded = self.recorder_->shared_at(address, size);
             if (recorded == nullptr) {
                 const abi::Range around = self.memory_.between_variables(address, *range);
-                return {around.begin, around.end - around.begin};
+                const abi::Range unmarked = self.recorder_->unmarked(address, size, around).value_or(around);
+                return {unmarked.begin, unmarked.end - unmarked.begin};
+            }
+            if (!self.launch_.recorded) {
+                const auto unmarked = self.recorder_->unmarked(address, size, *recorded);
+                if (unmarked)
+                    return {unmarked->begin, unmarked->end - unmarked->begin};
             }
             if (size != 0)
                 self.record(address, size, write, *recorded);
@@ -580,8 +603,10 @@ void Grid::interrupt() {
     for (unsigned place = 0; place < abi::slot_count; ++place)
         __atomic_store_n(&interface_.slots[place].bytes, 0, __ATOMIC_RELAXED);
     if (recorder_ != nullptr)
-        for (unsigned place = 0; place < abi::record_count; ++place)
+        for (unsigned place = 0; place < abi::record_count; ++place) {
             __atomic_store_n(&interface_.records[place].bytes, 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&interface_.records[place].read_bytes, 0, __ATOMIC_RELAXED);
+        }
     __atomic_store_n(interface_.own_bytes, 0, __ATOMIC_RELAXED);
 }
 
@@ -612,7 +637,7 @@ void Grid::interrupt_thread(bool may_yield) {
 // Lets the fast check know the memory of the module up to the dynamic shared memory.
 void Grid::use_own_memory() {
     // A recorder must see the accesses to global variables.
-    const bool all = recorder_ == nullptr || launch_.variables.empty();
+    const bool all = (!launch_.recorded || launch_.variables.empty()) && !marks_own_;
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
     *interface_.own_bytes = all ? shared - module_.range().begin : 0;
 }

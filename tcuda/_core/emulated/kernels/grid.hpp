@@ -37,6 +37,16 @@ struct Launch {
     std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
     // Whether the launch looks for races between its threads. The module must be compiled for that.
     bool races = false;
+    std::vector<Marks> marks{};          // the memory with unwritten bytes
+    bool marks_shared = false;           // whether the dynamic shared memory is marked
+};
+
+// Reads of memory that nothing has written: the first of them, and their number.
+struct UnwrittenReads {
+    std::uintptr_t address = 0;
+    std::uint64_t size = 0;
+    abi::Index thread{}, block{};
+    unsigned long long count = 0;
 };
 
 // An access outside of the known ranges.
@@ -92,8 +102,10 @@ public:
 
     // The memory of devices that the launch has used, if `recorded`. Called after run() has returned `done`.
     const AccessRecorder *recorder() const { return recorder_.get(); }
+    AccessRecorder *recorder() { return recorder_.get(); }
     // The races that the launch has found so far; null unless the launch looks for `races`.
     const RaceFinder *races() const { return races_.get(); }
+    const UnwrittenReads &unwritten_reads() const { return unwritten_reads_; }
     // The memory of which recorder() knows, in ascending order.
     std::vector<abi::Range> recorded() const { return memory_.of_devices(); }
 
@@ -192,6 +204,8 @@ private:
     std::unique_ptr<RaceFinder> races_;
     abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
+    bool marks_own_ = false; // whether the recorder has marks of shared memory
+    UnwrittenReads unwritten_reads_;
     std::unique_ptr<ThreadStacks> stacks_;
     std::unique_ptr<Fiber[]> fibers_; // one for each thread
     std::size_t fibers_used_ = 0;

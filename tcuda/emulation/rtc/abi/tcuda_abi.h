@@ -30,10 +30,12 @@ struct Span {
 };
 
 // Where a module notes the accesses to [begin, begin + bytes), which lies in one page of `record_bytes` bytes. The page
-// has a bit for each byte that the kernel reads, and a bit for each byte that the kernel writes.
+// has a bit for each byte that the kernel reads, and a bit for each byte that the kernel writes. The core looks at each
+// read of the page if `read_bytes` is 0, and otherwise it equals `bytes`.
 struct Record {
     Address begin, bytes;
     unsigned long long *reads, *writes;
+    Address read_bytes;
 };
 
 // What an access does, for the search for races. The memory of `fresh` comes new from the heap.

@@ -53,6 +53,8 @@ inline TCUDA_IN_ATOMIC T atomically(T *address, abi::Scope scope, Operation oper
 
 template <class T>
 inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
+    // Few programs use the previous value, so its read counts as a read of what the exchange itself has written.
+    check_bytes(address, sizeof(T), true);
     check_update(address);
     TCUDA_TOUCH(address, touch_in(scope));
     T previous = *address;

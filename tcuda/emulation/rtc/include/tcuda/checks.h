@@ -132,7 +132,13 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
                      __builtin_return_address(0));                                                                     \
         *address = value;                                                                                              \
     }                                                                                                                  \
-    TCUDA_ATOMIC_UPDATE(bits, exchange, value)                                                                         \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_exchange(volatile type *address, type value, int) {      \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                                    \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                                   \
+        const type old = *address;                                                                                     \
+        *address = value;                                                                                              \
+        return old;                                                                                                    \
+    }                                                                                                                  \
     TCUDA_ATOMIC_UPDATE(bits, fetch_add, old + value)                                                                  \
     TCUDA_ATOMIC_UPDATE(bits, fetch_sub, old - value)                                                                  \
     TCUDA_ATOMIC_UPDATE(bits, fetch_and, old & value)                                                                  \

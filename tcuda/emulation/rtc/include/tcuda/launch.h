@@ -133,7 +133,8 @@ inline TCUDA_UNSANITIZED bool note(abi::Address address, unsigned long long size
     const abi::Record &record = records[abi::record_place(address)];
     const abi::Address offset = address - record.begin;
     const unsigned bit = unsigned(address % abi::record_bytes), first = bit % 64;
-    if (offset >= record.bytes || record.bytes - offset < size || size - 1 >= 64 - first)
+    const abi::Address bytes = write ? record.bytes : record.read_bytes;
+    if (offset >= bytes || bytes - offset < size || size - 1 >= 64 - first)
         return false;
     (write ? record.writes : record.reads)[bit / 64] |= ~0ull >> (64 - size) << first;
     return true;
