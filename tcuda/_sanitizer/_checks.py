@@ -21,8 +21,9 @@ from tcuda._process import races
 from tcuda._process.fork import call_in_child
 from tcuda._sanitizer._description import race_of, stacks_of
 from tcuda._sanitizer._errors import CUDASanitizerErrors, RaceWarning, UnsynchronizedAccessError
+from tcuda._sanitizer._log import log
 from tcuda._sanitizer._lost import note_lost_errors, stop_noting
-from tcuda._sanitizer._stacks import is_library, living_frames
+from tcuda._sanitizer._stacks import frame_of, is_library, living_frames
 from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ class ActiveCheck:
             return known, False
         race = race_of(found)
         self.report._add(stacks.key, race, found)
+        log(race)
         return race, True
 
     def _raise(self, found: _core.Race) -> None:
@@ -198,8 +200,8 @@ class ActiveCheck:
                 variables = frame.f_globals
                 registry = variables.setdefault("__warningregistry__", {})
                 module = variables.get("__name__", "<unknown>")
-                line = frame.f_lineno
-                warnings.warn_explicit(warning, None, frame.f_code.co_filename, line, module, registry)
+                place = frame_of(frame)
+                warnings.warn_explicit(warning, None, place.filename, place.line, module, registry)
                 return
         warnings.warn(warning, stacklevel=2)
 

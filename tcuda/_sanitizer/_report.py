@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from tcuda._base.copying import refusing
 from tcuda._sanitizer._doubt import is_possible
+from tcuda._sanitizer._html import framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -133,6 +134,10 @@ class Report:
             times = f"\nThis race was found {tally.count} times." if tally.count > 1 else ""
             texts.append(f"{race}{times}\n\n")
         return f"{''.join(texts)}{self.summary}"
+
+    def _repr_html_(self) -> str:
+        """Return the page of the report for a notebook."""
+        return framed(self.as_dict(), self.summary)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data, which :mod:`json` can write.

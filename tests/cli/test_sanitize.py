@@ -269,6 +269,8 @@ def test_possible_races_are_shown_and_count_on_demand(
     assert "1. possible write after write" in lines
     assert any(line.startswith("possible: `add` gets a pointer into this memory") for line in lines)
     assert "No race in 2 operations; 1 possible race." in lines
+    told = "Only possible races were found, which leave the exit status alone. With --possible they count."
+    assert (told in lines[-2:]) is (not options)
     data = json.loads((tmp_path / "races.json").read_text())
     assert (len(data["races"]), len(data["possible"])) == (0, 1)
     assert "/cli/" not in json.dumps(data["possible"])
