@@ -89,9 +89,9 @@ def stream_names(current: tuple[int, int] | None, previous: tuple[int, int] | No
                 None if previous is None else next(found),
                 frame_of(frame),
             )
-    found = [_anywhere(stream, is_current=stream is current) for stream in (current, previous) if stream is not None]
+    wanted = [_anywhere(stream, is_current=stream is current) for stream in (current, previous) if stream is not None]
     program = next(_frames_of_this_thread(), None)
-    names = iter(_alike(found, {} if program is None else program.f_globals))
+    names = iter(_alike(wanted, {} if program is None else program.f_globals))
     return StreamNames(
         None if current is None else next(names),
         None if previous is None else next(names),

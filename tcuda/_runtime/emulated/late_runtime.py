@@ -25,7 +25,7 @@ from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
 from tcuda._runtime.emulated.late_copies import AwaitedCopy, LateMemory, PageableCopy
 from tcuda._runtime.emulated.late_driver_streams import LateDriverStreams
 from tcuda._runtime.emulated.runtime import EmulatedRuntime
-from tcuda._runtime.emulated.schedule import Schedule
+from tcuda._runtime.emulated.schedule import SAME_IN_GRAPHS, Schedule
 from tcuda._runtime.emulated.shared_events import SharedEvent
 
 if TYPE_CHECKING:
@@ -191,7 +191,8 @@ class LateRuntime(EmulatedRuntime):
         ends = dict.fromkeys(range(len(graph.nodes)))
         for place, (node, dependencies) in enumerate(zip(graph.nodes, graph.dependencies, strict=True)):
             before = [operations[other] for other in sorted(dependencies)] or [begin]
-            operations.append(schedule.add(device, node.work_in(schedule.order), [*before, waits.get(place)]))
+            work = node.work_in(schedule.order)
+            operations.append(schedule.add(device, work, [*before, waits.get(place)], SAME_IN_GRAPHS))
             for other in dependencies:
                 ends.pop(other, None)
         for node, operation in zip(graph.nodes, operations, strict=True):

@@ -24,6 +24,9 @@ _EARLY = 0.4
 _SAME = 0.75
 """In a random order, the part of the operations that have the rank of the operation before them."""
 
+SAME_IN_GRAPHS = 0.25
+"""The same for the nodes of graphs, which are few, so that graphs are mixed more often."""
+
 _part = ""
 """The part of the program that runs."""
 
@@ -105,7 +108,13 @@ class Schedule:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def add(self, device: int, work: Callable[[], object] | None, before: Iterable[Operation | None] = ()) -> Operation:
+    def add(
+        self,
+        device: int,
+        work: Callable[[], object] | None,
+        before: Iterable[Operation | None] = (),
+        same: float = _SAME,
+    ) -> Operation:
         """Add and return an operation; the caller holds the lock.
 
         Args:
@@ -113,11 +122,12 @@ class Schedule:
             work: A function that does the work; None if the operation only joins others.
             before: The operations that must be done before; the first is that of the same stream. None stands for no
                 operation.
+            same: In a random order, how likely the operation has the rank of the first one before.
         """
         number = next(self._numbers)
         earlier = [other for other in before if other is not None]
         unfinished = tuple({other: None for other in earlier if not other.done})
-        rank = -number if self._random is None else self._random_rank(self._numbers_of_part(), earlier)
+        rank = -number if self._random is None else self._random_rank(self._numbers_of_part(), earlier, same)
         operation = Operation(number, rank, device, work, unfinished)
         self._pending[number] = operation
         if self._random is not None and work is not None and rank < _EARLY:
@@ -131,9 +141,9 @@ class Schedule:
             self._random = random.Random(f"{self._seed} {_part}")
         return self._random
 
-    def _random_rank(self, random: random.Random, earlier: Sequence[Operation]) -> float:
+    def _random_rank(self, random: random.Random, earlier: Sequence[Operation], same: float) -> float:
         """Return the rank of an operation after the operations ``earlier``. One operation takes the rank of another."""
-        rank, keeps = random.random(), random.random() < _SAME
+        rank, keeps = random.random(), random.random() < same
         if not (keeps and earlier) or earlier[0].has_heir:
             return rank
         earlier[0].has_heir = True
