@@ -49,8 +49,8 @@ def ipython(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 def race_in(*frames: tuple[str, str, int]) -> Race:
-    access = FoundAccess(stack=stack(*frames))
-    return race_of(cast("Any", FoundRace(access, access)))
+    accesses = (FoundAccess(stack=stack(*frames), stream=stream) for stream in (0x10, 0x20))
+    return race_of(cast("Any", FoundRace(*accesses)))
 
 
 def test_a_cell_has_its_number_and_its_lines(ipython: dict[str, int]) -> None:

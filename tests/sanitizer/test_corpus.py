@@ -205,9 +205,7 @@ print(json.dumps(found))
 @pytest.mark.long
 @pytest.mark.emulated
 def test_a_few_seeds_of_the_late_schedule_show_every_wrong_program(run_python: RunPython) -> None:
-    done = run_python(
-        _FIRST_SEEDS, PYTHONPATH=str(TESTS), TCUDA_EMULATED_SCHEDULE="late:1", TCUDA_EMULATED_DEVICES="2"
-    )
+    done = run_python(_FIRST_SEEDS, PYTHONPATH=str(TESTS), TCUDA_EMULATED_SCHEDULE="late:1", TCUDA_EMULATED_DEVICES="2")
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)
     assert sorted(first) == [program.name for program in WRONG]

@@ -111,6 +111,12 @@ def test_seeds_stand_for_different_orders() -> None:
     assert len(orders) == 5
 
 
+def draw_from(schedule: Schedule, numbers: Iterator[float]) -> None:
+    """Let a schedule draw its random numbers from ``numbers``."""
+    begin_part("")
+    schedule._random = SimpleNamespace(random=lambda: next(numbers))  # type: ignore[assignment]
+
+
 @pytest.fixture
 def part() -> Iterator[None]:
     """Begin the part without a name again after the test."""
@@ -144,7 +150,7 @@ def test_with_every_two_streams_each_goes_first_with_some_seed() -> None:
 def test_a_fast_stream_does_its_work_and_what_comes_before_when_it_is_added(done: list[str]) -> None:
     schedule = Schedule(threading.RLock(), seed=1)
     ranks = iter([0.9, 1.0, 0.8, 1.0, 0.1, 1.0])
-    schedule._random = SimpleNamespace(random=lambda: next(ranks))  # type: ignore[assignment]
+    draw_from(schedule, ranks)
     slow = schedule.add(0, lambda: done.append("slow"))
     schedule.add(0, lambda: done.append("other"))
     schedule.add(0, lambda: done.append("fast"), [slow])
@@ -156,7 +162,7 @@ def test_a_fast_stream_does_its_work_and_what_comes_before_when_it_is_added(done
 def test_an_operation_gives_its_rank_to_one_follower() -> None:
     schedule = Schedule(threading.RLock(), seed=1)
     ranks = iter([0.9, 1.0, 0.1, 0.0, 0.2, 0.0, 0.3, 0.0])
-    schedule._random = SimpleNamespace(random=lambda: next(ranks))  # type: ignore[assignment]
+    draw_from(schedule, ranks)
     first = schedule.add(0, None)
     branches = [schedule.add(0, None, [first]) for _ in range(2)]
     assert [branch.rank for branch in branches] == [0.9, 0.2]
