@@ -40,7 +40,7 @@ class Report:
     A report is an iterable of races with a length, so a report without races is false. ``str(report)`` is a text for a
     person. A race that happens several times, with the same stacks and operations, is kept once and counted. A race is
     *possible* if it is not known whether both operations use the same bytes. :attr:`possible` has the possible races,
-    which are no part of the length and of the iteration.
+    which are no part of the length and of the iteration. A notebook shows a report as a page.
 
     Attributes:
         syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``;
