@@ -62,6 +62,8 @@ class check(Scope):
     It is not always known there what a kernel does with its pointers. A race of such a kernel is *possible*.
     By default, a possible race raises no error and gives no warning. ``report.possible`` has the possible races.
 
+    In each mode, the logger ``tcuda.sanitizer`` of :mod:`logging` gets each new race, too.
+
     A coroutine function can be decorated too. If a race is found in a destructor, where Python drops exceptions, the
     error is raised at the end of the block.
 

@@ -5,8 +5,13 @@ This module does not import CuPy, so that ``except tcuda.OutOfMemoryError`` work
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 from tcuda._base import statuses
 from tcuda._base.statuses import Status
+
+if TYPE_CHECKING:
+    from tcuda._base.user_code import Place
 
 _HINTS: dict[int, str] = {
     Status.INVALID_DEVICE: "GPU device may be out of range, do you have enough GPUs? tcuda.device_count() tells.",
@@ -37,6 +42,20 @@ _NCCL_TEXTS = {
 """The texts of ``ncclGetErrorString``."""
 
 
+class UnjoinedStream(NamedTuple):
+    """A stream that took part in a capture, and whose work the capture does not wait for.
+
+    Attributes:
+        device: The device of the stream.
+        handle: The ``cudaStream_t``.
+        place: The line of the program that made the last captured call of the stream; None if it is not known.
+    """
+
+    device: int
+    handle: int
+    place: Place | None
+
+
 class AcceleratorError(RuntimeError):
     """A call to the CUDA runtime failed (``torch.AcceleratorError``).
 
@@ -52,6 +71,8 @@ class AcceleratorError(RuntimeError):
         ...     print(error.error_code, str(error).splitlines()[0])
         101 CUDA error: invalid device ordinal
     """
+
+    _unjoined: tuple[UnjoinedStream, ...] = ()
 
     def __init__(self, error_code: int, call: str = "", details: str = "") -> None:
         """Describe the failure ``error_code`` of ``call``, with ``details`` about its cause."""

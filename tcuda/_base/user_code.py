@@ -8,7 +8,9 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
 _FOLDER = re.compile(r"[/\\]tcuda(?=[/\\])")
@@ -18,7 +20,29 @@ _MACHINERY = re.compile(
     r"(?:(?:cupy|cupyx|cupy_backends|numpy|torch)[/\\]|tcuda[/\\](?!demo[/\\]))"
     r"|[/\\][Ll]ib(?:64)?[/\\]python3[^/\\]*[/\\](?!(?:site|dist)-packages[/\\])"
 )
-_PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)")  # <stdin>, <ipython-input-1-...>
+_PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)|^cell \[\d+\]$")  # <stdin>, <ipython-input-1-...>
+
+
+class Place(NamedTuple):
+    """A line of a program.
+
+    Attributes:
+        filename: The file, as Python names it.
+        line: The number of the line.
+    """
+
+    filename: str
+    line: int
+
+
+def calling_place() -> Place | None:
+    """Return the line of the program whose call runs in this thread; None if there is none."""
+    frame = sys._getframe(1)
+    while not is_user_code(frame.f_code.co_filename):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)
 
 
 def is_python(filename: str) -> bool:
@@ -55,4 +79,4 @@ def _files() -> frozenset[str]:
     return frozenset(str(path.relative_to(folder)) for path in folder.rglob("*.py"))
 
 
-__all__ = ["is_python", "is_user_code"]
+__all__ = ["Place", "calling_place", "is_python", "is_user_code"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tcuda._sanitizer._cells import line_in
 from tcuda._sanitizer._missing import Missing
 
 if TYPE_CHECKING:
@@ -35,8 +36,15 @@ def missing_order(
     if _is_one_launch(current, previous):
         return _inside_graph(current, previous)
     if (current.device, current.stream) == (previous.device, previous.stream):
-        return _other_thread(before, previous)
+        return _other_thread(before, previous, names.current)
     return _wait(before, names.current, names.previous, is_launch=current.launch_stack is not None)
+
+
+def wait_of(waiting: StreamName, other: StreamName) -> str:
+    """Return the call that lets a stream wait for the work of another stream."""
+    if waiting.is_tcudas:
+        return f"{_code(waiting)}.wait_stream({_code(other)})"
+    return f"{_code(waiting)}.wait_event({_code(other)}.record())"
 
 
 def _is_one_launch(current: RaceAccess, previous: RaceAccess) -> bool:
@@ -46,11 +54,8 @@ def _is_one_launch(current: RaceAccess, previous: RaceAccess) -> bool:
 
 
 def _wait(before: Frame | None, waiting: StreamName, other: StreamName, *, is_launch: bool) -> Missing:
-    where = f"the launch in {_line(before)}" if is_launch else _line(before)
-    if waiting.is_tcudas:
-        call = f"{_code(waiting)}.wait_stream({_code(other)})"
-    else:
-        call = f"{_code(waiting)}.wait_event({_code(other)}.record())"
+    where = f"the launch in {line_of(before)}" if is_launch else line_of(before)
+    call = wait_of(waiting, other)
     if waiting.is_code and other.is_code:
         return Missing(call, before, f"`{call}` before {where} orders them.")
     return Missing(call, before, f"A wait of {_word(waiting)} for {_word(other)} before {where} orders them.")
@@ -58,17 +63,17 @@ def _wait(before: Frame | None, waiting: StreamName, other: StreamName, *, is_la
 
 def _synchronization(before: Frame | None, stream: StreamName | None) -> Missing:
     if stream is None:
-        return Missing("tcuda.synchronize()", before, f"`tcuda.synchronize()` before {_line(before)} orders them.")
+        return Missing("tcuda.synchronize()", before, f"`tcuda.synchronize()` before {line_of(before)} orders them.")
     call = f"{_code(stream)}.synchronize()"
     if stream.is_code:
-        return Missing(call, before, f"`{call}` before {_line(before)} orders them.")
-    return Missing(call, before, f"A synchronization of {stream.text} before {_line(before)} orders them.")
+        return Missing(call, before, f"`{call}` before {line_of(before)} orders them.")
+    return Missing(call, before, f"A synchronization of {stream.text} before {line_of(before)} orders them.")
 
 
 def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:
     before = next(iter(freed.freed_stack or ()), None)
     call = f"tcuda.memory.record_stream(array, {_code(stream)})"
-    where = f"{_line(before)}, which frees the array," if before is not None else "the array is freed"
+    where = f"{line_of(before)}, which frees the array," if before is not None else "the array is freed"
     if stream.is_code:
         return Missing(call, before, f"`{call}` before {where} orders them.")
     return Missing(
@@ -76,10 +81,10 @@ def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:
     )
 
 
-def _other_thread(before: Frame | None, previous: RaceAccess) -> Missing:
+def _other_thread(before: Frame | None, previous: RaceAccess, name: StreamName) -> Missing:
     """Return the order between per-thread default streams, which have one handle, and which only their thread names."""
-    call = "tcuda.current_stream().synchronize()"
-    after = _line(previous.place)
+    call = f"{'tcuda.current_stream()' if name.is_tcudas else name.text}.synchronize()"
+    after = line_of(previous.place)
     return Missing(call, before, f"`{call}` in the other thread, after {after}, orders them.")
 
 
@@ -88,15 +93,17 @@ def _inside_graph(current: RaceAccess, previous: RaceAccess) -> Missing:
     return Missing(
         "wait_stream() in the capture",
         before,
-        f"In the capture, a wait of the stream of {_line(before)} for the stream of {_line(after)}, before "
-        f"{_line(before)}, orders them.",
+        f"In the capture, a wait of the stream of {line_of(before)} for the stream of {line_of(after)}, before "
+        f"{line_of(before)}, orders them.",
     )
 
 
-def _line(frame: Frame | None) -> str:
+def line_of(frame: Frame | None) -> str:
+    """Return the line of a frame in words."""
     if frame is None:
         return "the operation"
-    return f"line {frame.line} of {os.path.basename(frame.filename)}"  # noqa: PTH119  # may be no path, as "<stdin>"
+    cell = line_in(frame.filename, frame.line)
+    return cell or f"line {frame.line} of {os.path.basename(frame.filename)}"  # noqa: PTH119  # may be no path, as "<stdin>"
 
 
 def _code(name: StreamName) -> str:

@@ -26,8 +26,9 @@ from tcuda._sanitizer._errors import (
     RaceWarning,
     UnsynchronizedAccessError,
 )
+from tcuda._sanitizer._log import log
 from tcuda._sanitizer._lost import note_lost_errors, stop_noting
-from tcuda._sanitizer._stacks import is_library, living_frames
+from tcuda._sanitizer._stacks import frame_of, is_library, living_frames
 from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ class ActiveCheck:
             return known, False
         race = describe()
         self.report._add(stacks.key, race, found)
+        log(race)
         return race, True
 
     def receive_from_kernel(self, found: Sequence[FoundInKernel]) -> None:
@@ -228,8 +230,8 @@ class ActiveCheck:
                 variables = frame.f_globals
                 registry = variables.setdefault("__warningregistry__", {})
                 module = variables.get("__name__", "<unknown>")
-                line = frame.f_lineno
-                warnings.warn_explicit(warning, None, frame.f_code.co_filename, line, module, registry)
+                place = frame_of(frame)
+                warnings.warn_explicit(warning, None, place.filename, place.line, module, registry)
                 return
         warnings.warn(warning, stacklevel=2)
 

@@ -41,7 +41,7 @@ def race_of(found: _core.Race) -> Race:
     """Return a race of the core in plain values, with the names of the streams and the missing order."""
     overlap = found.overlap
     names = stream_names(_stream(found.current), _stream(found.previous))
-    current = access_of(found.current, overlap, names.current)
+    current = access_of(found.current, overlap, names.current, found.previous if found.current.host else None)
     previous = access_of(found.previous, overlap, names.previous)
     earlier = allocation_of(found.previous_allocation) if found.use_after_free else None
     return Race(

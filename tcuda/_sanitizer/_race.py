@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._sanitizer import _elements, _stacks
 from tcuda._sanitizer._access import Access, AccessType, torchs_text
 from tcuda._sanitizer._elements import Region, elements
+from tcuda._sanitizer._html import framed
 
 if TYPE_CHECKING:
     import traceback
@@ -198,10 +199,18 @@ class Race:
         _, size = self.overlap
         kind = f"use after free, {self.kind}" if self.use_after_free else self.kind
         doubt = "" if self.doubt is None else f" {self.doubt}"
+        shared = (
+            f"{size} {'byte' if size == 1 else 'bytes'}. The current access: {current.where}. "
+            f"The previous access: {previous.where}."
+        )
+        if current.host and current.elements is not None:
+            shared = (
+                f"the host touches byte {current.elements.first} of the {current.region.size} bytes of the previous "
+                "access first, and perhaps other bytes later."
+            )
         lines = [
             f"Kind: {kind}. Confidence: {self.confidence}.{doubt}",
-            f"Shared memory: {size} {'byte' if size == 1 else 'bytes'}. The current access: {current.where}. "
-            f"The previous access: {previous.where}.",
+            f"Shared memory: {shared}",
             f"Streams: {current.stream_name} (current), {previous.stream_name} (previous).",
         ]
         for name, access in (("current", current), ("previous", previous)):
@@ -237,6 +246,13 @@ class Race:
         torchs = torchs_text(self.data_ptr, self.allocation_stack_trace, *self.torchs_accesses)
         return f"{torchs.rstrip()}\n\n{self.details}"
 
+    def _repr_html_(self) -> str:
+        """Return the page of the race for a notebook."""
+        found = {**self.as_dict(), "count": 1}
+        exact, possible = ([found], []) if self.doubt is None else ([], [found])
+        report = {"races": exact, "possible": possible, "operations": self.current.number, "suppressed": 0, "syncs": []}
+        return framed(report, f"{self.kind} in {self.current.operation}")
+
     def as_dict(self) -> dict[str, Any]:
         """Return the race as plain data, which :mod:`json` can write."""
         before = self.missing.before
@@ -258,16 +274,19 @@ class Race:
         }
 
 
-def access_of(access: Any, overlap: tuple[int, int], name: StreamName | None) -> RaceAccess:
+def access_of(access: Any, overlap: tuple[int, int], name: StreamName | None, other: Any = None) -> RaceAccess:
     """Return an access of the core in plain values.
 
     Args:
         access: The access.
         overlap: The bytes that both accesses touch.
         name: The name of the stream; None for the host.
+        other: The other access, whose bytes the host has begun to use, if ``access`` is one of the host.
     """
-    address, itemsize, shape, strides = access.region
-    region = Region(address, itemsize, tuple(shape), tuple(strides))
+    region = _region(access)
+    if other is not None:  # only the first byte that the host touches is known
+        used = _region(other)
+        region = Region(used.address, 1, (used.itemsize * used.size,), (1,))
     launch = access.launch_stack
     return RaceAccess(
         operation=access.operation,
@@ -280,12 +299,17 @@ def access_of(access: Any, overlap: tuple[int, int], name: StreamName | None) ->
         confidence=access.confidence,
         number=access.number,
         shape=region.shape,
-        itemsize=itemsize,
+        itemsize=region.itemsize,
         elements=elements(region, overlap),
         stack=_stacks.users(_stacks.frames(access.stack)),
         launch_stack=None if launch is None else _stacks.users(_stacks.frames(launch)),
         region=region,
     )
+
+
+def _region(access: Any) -> Region:
+    address, itemsize, shape, strides = access.region
+    return Region(address, itemsize, tuple(shape), tuple(strides))
 
 
 def allocation_of(allocation: Any) -> RaceAllocation | None:

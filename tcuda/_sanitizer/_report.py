@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from tcuda._base.copying import refusing
 from tcuda._sanitizer._doubt import is_possible
+from tcuda._sanitizer._html import framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +40,7 @@ class Report:
     A report is an iterable of races with a length, so a report without races is false. ``str(report)`` is a text for a
     person. A race that happens several times, with the same stacks and operations, is kept once and counted. A race is
     *possible* if it is not known whether both operations use the same bytes. :attr:`possible` has the possible races,
-    which are no part of the length and of the iteration.
+    which are no part of the length and of the iteration. A notebook shows a report as a page.
 
     Attributes:
         syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``;
@@ -133,6 +134,10 @@ class Report:
             times = f"\nThis race was found {tally.count} times." if tally.count > 1 else ""
             texts.append(f"{race}{times}\n\n")
         return f"{''.join(texts)}{self.summary}"
+
+    def _repr_html_(self) -> str:
+        """Return the page of the report for a notebook."""
+        return framed(self.as_dict(), self.summary)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data, which :mod:`json` can write.

@@ -5,9 +5,12 @@ A stack is a list of frames, innermost first, as in the history of memory.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tcuda._sanitizer._cells import is_outside, is_shell, runs_cells, shown
 
 if TYPE_CHECKING:
     import traceback
@@ -45,16 +48,23 @@ class Frame(NamedTuple):
 
 def frames(stack: Sequence[Mapping[str, Any]] | None) -> tuple[Frame, ...]:
     """Return a stack of the core as frames, innermost first."""
-    return tuple(Frame(frame["name"], frame["filename"], frame["line"]) for frame in stack or ())
+    return tuple(Frame(frame["name"], shown(frame["filename"]), frame["line"]) for frame in stack or ())
+
+
+def frame_of(frame: FrameType) -> Frame:
+    """Return a frame that runs."""
+    return Frame(frame.f_code.co_name, shown(frame.f_code.co_filename), frame.f_lineno)
 
 
 def users(stack: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the frames of the user's program, innermost first.
 
-    The frames of tcuda are left out. The innermost frames of the standard library and of array libraries are left out
-    too, because the user's line called them. If nothing remains, all frames are returned.
+    The frames of tcuda are left out, and so are those of IPython and the callers of a cell. The innermost frames of the
+    standard library and of array libraries are left out too, because the user's line called them. If nothing remains,
+    all frames are returned.
     """
-    kept = [frame for frame in stack if not _is_own(frame.filename)]
+    inside = itertools.takewhile(lambda frame: not runs_cells(frame.name, frame.filename), stack)
+    kept = [frame for frame in inside if not _is_own(frame.filename) and not is_shell(frame.filename)]
     first = next((place for place, frame in enumerate(kept) if not is_library(frame.filename)), 0)
     return tuple(kept[first:]) or tuple(stack)
 
@@ -62,7 +72,7 @@ def users(stack: Sequence[Frame]) -> tuple[Frame, ...]:
 def living_frames() -> Iterator[FrameType]:
     """Yield the frames of this thread that belong to the user's program, innermost first."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and not is_outside(frame):
         if not _is_own(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back

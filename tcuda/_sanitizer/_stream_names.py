@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import STREAM_PER_THREAD
-from tcuda._sanitizer._stacks import Frame, is_library, living_frames
+from tcuda._sanitizer._stacks import frame_of, is_library, living_frames
 from tcuda.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
 
+    from tcuda._sanitizer._stacks import Frame
+
 _MOST_ITEMS = 64
 """The number of items of a list, a dict or an object that are looked at."""
+
+_MOST_INNER = 1000
+"""The number of items of items that are looked at, so that a race in a deep stack is told soon."""
 
 _FUNCTION = 1
 """The flag CO_OPTIMIZED of code whose variables are not those of a module or a class."""
@@ -24,11 +31,8 @@ _FUNCTION = 1
 _CUPYS_MODULES = ("cupy.cuda.stream", "tcuda.emulation.cuda")
 """The modules of CuPy's classes; the second one has the classes of a program that uses ``tcuda.xp``."""
 
-_CUPYS_CALLS = {
-    "tcuda.current_stream()": "cupy.cuda.get_current_stream()",
-    "tcuda.default_stream()": "cupy.cuda.Stream.null",
-}
-"""CuPy's ways to write names of streams, for a program whose other stream is CuPy's."""
+_CURRENT = "tcuda.current_stream()"
+_DEFAULT = "tcuda.default_stream("
 
 _LEGACY = (0, 1)  # both handles mean the legacy default stream
 
@@ -79,17 +83,15 @@ def stream_names(current: tuple[int, int] | None, previous: tuple[int, int] | No
     for frame in _frames_of_this_thread():
         known = [_known(frame, stream) for stream in (current, previous) if stream is not None]
         if None not in known:
-            found = iter(_alike(known))
+            found = iter(_alike(known, frame.f_globals))
             return StreamNames(
                 None if current is None else next(found),
                 None if previous is None else next(found),
-                Frame(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno),
+                frame_of(frame),
             )
-    names = iter(
-        _alike(
-            [_anywhere(stream, is_current=stream is current) for stream in (current, previous) if stream is not None]
-        )
-    )
+    wanted = [_anywhere(stream, is_current=stream is current) for stream in (current, previous) if stream is not None]
+    program = next(_frames_of_this_thread(), None)
+    names = iter(_alike(wanted, {} if program is None else program.f_globals))
     return StreamNames(
         None if current is None else next(names),
         None if previous is None else next(names),
@@ -97,14 +99,41 @@ def stream_names(current: tuple[int, int] | None, previous: tuple[int, int] | No
     )
 
 
-def _alike(names: Sequence[StreamName | None]) -> list[StreamName | None]:
-    """Return the names with CuPy's functions in the place of tcuda's functions, if a stream of CuPy is among them."""
-    if not any(name is not None and name.is_code and not name.is_tcudas for name in names):
-        return list(names)
-    return [
-        name if name is None or name.text not in _CUPYS_CALLS else StreamName(_CUPYS_CALLS[name.text], is_tcudas=False)
-        for name in names
-    ]
+def _alike(names: Sequence[StreamName | None], variables: Mapping[str, Any]) -> list[StreamName | None]:
+    """Return the names, with CuPy's functions in the place of tcuda's functions in a program with streams of CuPy.
+
+    Args:
+        names: The names.
+        variables: The variables of the module of the program.
+    """
+    cupy = _cupy_of(names, variables)
+    return [name if name is None or cupy is None else _in_cupys_words(name, cupy) for name in names]
+
+
+def _cupy_of(names: Sequence[StreamName | None], variables: Mapping[str, Any]) -> str | None:
+    """Return what a program with streams of CuPy calls CuPy; None for a program with streams of tcuda."""
+    modules = {
+        ModuleType.__getattribute__(value, "__name__"): name
+        for name, value in dict(variables).items()
+        if issubclass(type(value), ModuleType) and name.isidentifier()
+    }
+    named = [name for name in names if name is not None and name.is_code]
+    if not all(name.is_tcudas for name in named):
+        return modules.get("cupy", "cupy")
+    if "tcuda" in modules or any(name.text != _CURRENT and not name.text.startswith(_DEFAULT) for name in named):
+        return None
+    return modules.get("cupy")
+
+
+def _in_cupys_words(name: StreamName, cupy: str) -> StreamName:
+    if name.text == _CURRENT:
+        return StreamName(f"{cupy}.cuda.get_current_stream()", is_tcudas=False)
+    if not name.text.startswith(_DEFAULT):
+        return name
+    device = name.text.removeprefix(_DEFAULT).removesuffix(")")
+    if device:  # CuPy has no name for the default stream of another device
+        return StreamName(f"the default stream of device {device}", is_code=False, is_tcudas=False)
+    return StreamName(f"{cupy}.cuda.Stream.null", is_tcudas=False)
 
 
 def _known(frame: FrameType, stream: tuple[int, int]) -> StreamName | None:
@@ -127,7 +156,7 @@ def _variables(frame: FrameType) -> Mapping[str, Any]:
 def _default(device: int, handle: int) -> StreamName | None:
     if handle not in _LEGACY:
         return None
-    return StreamName(f"tcuda.default_stream({'' if device == cuda.getDevice() else device})")
+    return StreamName(f"{_DEFAULT}{'' if device == cuda.getDevice() else device})")
 
 
 def _anywhere(stream: tuple[int, int], *, is_current: bool) -> StreamName:
@@ -138,7 +167,7 @@ def _anywhere(stream: tuple[int, int], *, is_current: bool) -> StreamName:
             return found
     device, handle = stream
     if is_current and device == cuda.getDevice() and backend.current_stream().ptr == handle:
-        return StreamName("tcuda.current_stream()")
+        return StreamName(_CURRENT)
     return _default(device, handle) or StreamName(f"the stream {handle:#x}", is_code=False)
 
 
@@ -159,15 +188,19 @@ def _frames_of_threads() -> Iterator[FrameType]:
 
 
 def _find(variables: Mapping[str, Any], device: int, handle: int) -> StreamName | None:
-    """Return the name of the stream among ``variables``, or in a list, a dict or an object among ``variables``."""
+    """Return the name of the stream among ``variables``, or in lists, dicts and objects two levels below."""
     named = [(name, value) for name, value in dict(variables).items() if name.isidentifier()]
-    for name, value in named:
+    named.sort(key=lambda each: each[0].startswith("_"))  # `_` of a notebook may be a stream that has a better name
+    parts = ((f"{name}{part}", item) for name, value in named for part, item in _parts(value))
+    inner = (
+        (f"{name}{part}{inner_part}", inner_item)
+        for name, value in named
+        for part, item in _parts(value)
+        for inner_part, inner_item in _parts(item)
+    )
+    for text, value in itertools.chain(named, parts, itertools.islice(inner, _MOST_INNER)):
         if _is(value, device, handle):
-            return StreamName(name, is_tcudas=_is_tcudas(type(value)))
-    for name, value in named:
-        for part, item in _parts(value):
-            if _is(item, device, handle):
-                return StreamName(f"{name}{part}", is_tcudas=_is_tcudas(type(item)))
+            return StreamName(text, is_tcudas=_is_tcudas(type(value)))
     return None
 
 

@@ -29,6 +29,7 @@ class Output:
         json: The file for JSON, or ``STDOUT``; None for no JSON.
         html: The page; None for no page.
         syncs: Whether the summary shows the synchronisations.
+        possible: Whether possible races count for the exit status.
         folder: The folder from which the names of files count. The program may change the current folder.
     """
 
@@ -37,6 +38,7 @@ class Output:
     json: str | None
     html: Path | None
     syncs: bool
+    possible: bool
     folder: Path
 
     def write(self, report: Mapping[str, Any]) -> None:
@@ -47,7 +49,7 @@ class Output:
         """
         is_open = not self.screen.file.closed  # the program may have closed stderr
         if is_open:
-            Summary(self.screen, self.folder).show(report, syncs=self.syncs)
+            Summary(self.screen, self.folder).show(report, syncs=self.syncs, possible=self.possible)
         written = []
         if self.json == STDOUT:
             print(_json(report), file=self.stdout, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ _NOTHING = (
     "its races."
 )
 
+_ONLY_POSSIBLE = "Only possible races were found, which leave the exit status alone. With --possible they count."
+
 _VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
 
 
@@ -39,8 +42,14 @@ class Summary:
         self._screen = screen
         self._folder = os.path.join(folder, "")  # noqa: PTH118  # ends with a separator
 
-    def show(self, report: Mapping[str, Any], *, syncs: bool) -> None:
-        """Show a report; with ``syncs``, the lines that made the host wait too."""
+    def show(self, report: Mapping[str, Any], *, syncs: bool, possible: bool = False) -> None:
+        """Show a report.
+
+        Args:
+            report: The report.
+            syncs: Whether the lines that made the host wait are shown, too.
+            possible: Whether possible races count for the exit status.
+        """
         failure = report["program"]["failure"]
         if failure is not None:
             self._screen.print(f"The program failed: {printable(failure)}")
@@ -59,6 +68,8 @@ class Summary:
             )
         if not report["operations"]:
             self._screen.print(_NOTHING)
+        if report["possible"] and not report["races"] and not possible:
+            self._screen.print(_ONLY_POSSIBLE)
 
     def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: str) -> None:
         for number, race in enumerate(races[:_MOST_SHOWN], start):
@@ -84,7 +95,7 @@ class Summary:
             yield f"   {self._place(access['stack'])}  {printable(_access(access))}{self._launch(access)}"
         touched = _touched(race)
         if touched is not None:
-            yield f"   both touch {touched}"
+            yield f"   {touched}"
         if race["processes"]:
             yield f"   in {_children(race['processes'])}"
         if race["doubt"]:
@@ -135,6 +146,10 @@ def _stream(access: Mapping[str, Any]) -> str:
 
 def _touched(race: Mapping[str, Any]) -> str | None:
     """Return the elements that both accesses touch, in words, as the access with the larger elements counts them."""
+    current = race["current"]
+    if current["host"] and current["element_range"] is not None:
+        first, size = current["element_range"][0], math.prod(current["shape"])
+        return f"the host touches byte {first:,} of {size:,} first, and perhaps other bytes later"
     counted = [access for access in (race["current"], race["previous"]) if access["element_range"] is not None]
     if not counted:
         return None
@@ -143,7 +158,8 @@ def _touched(race: Mapping[str, Any]) -> str | None:
     noun = "byte" if access["itemsize"] == 1 and len(access["shape"]) == 1 else "element"
     is_same = all(other["element_range"] == access["element_range"] for other in counted)
     where = "" if is_same or not access["argument"] else f" of {printable(access['argument'])}"
-    return f"{noun} {first:,}{where}" if first == last else f"{noun}s {first:,} to {last:,}{where}"
+    touched = f"{noun} {first:,}{where}" if first == last else f"{noun}s {first:,} to {last:,}{where}"
+    return f"both touch {touched}"
 
 
 def _total(report: Mapping[str, Any]) -> str:

@@ -72,7 +72,8 @@ def run(options: argparse.Namespace) -> int:
     if told:
         screen.print(told)
     with _stdout_for_json(options.json) as stdout:
-        return _run(options, start, Output(screen, stdout, options.json, options.html, options.syncs, Path.cwd()))
+        output = Output(screen, stdout, options.json, options.html, options.syncs, options.possible, Path.cwd())
+        return _run(options, start, output)
 
 
 def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:

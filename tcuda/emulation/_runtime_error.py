@@ -45,6 +45,7 @@ def with_cupys_error(call: F) -> F:
         except CUDARuntimeError:
             raise
         except AcceleratorError as error:
-            raise CUDARuntimeError(error.error_code) from None
+            # CuPy's text has the status only. What tcuda knows of the cause is in the error before it.
+            raise CUDARuntimeError(error.error_code) from (error if error.details else None)
 
     return cast("F", wrapper)

@@ -13,6 +13,7 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import CONDITIONAL_WHILE, STREAM_NON_BLOCKING
+from tcuda.graphs._end import end_capture
 from tcuda.streams import Stream
 from tcuda.streams import stream as in_stream
 
@@ -130,7 +131,7 @@ class Body:
 
     def _end_capture(self) -> None:
         try:
-            cuda.streamEndCapture(self.stream)
+            end_capture(self.stream)
         except AcceleratorError:
             self._whole.has_lost_body = True
             raise

@@ -32,6 +32,7 @@ from tcuda._runtime.protocol import (
     STREAM_LEGACY,
 )
 from tcuda.graphs._body import BOOL, give_streams_back
+from tcuda.graphs._end import end_capture
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies
 from tcuda.random import Generator
@@ -253,7 +254,7 @@ class CUDAGraph:
                 Status.STREAM_CAPTURE_INVALIDATED,
                 "CUDAGraph.capture_end(): the capture of the body of a conditional node has not come to its end",
             )
-        self._graph = cuda.streamEndCapture(capture.stream)
+        self._graph = end_capture(capture.stream)
         nodes, addresses = cuda.graphContents(self._graph)
         for body in capture.bodies:
             addresses = [*addresses, *cuda.graphContents(body).addresses]

@@ -14,6 +14,7 @@ import pytest
 import tcuda
 from tcuda import _runtime
 from tcuda._runtime.emulated import settings
+from tcuda._runtime.emulated.schedule import begin_part
 from tcuda.testing._state import leaks, restore, state
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def pytest_report_header() -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose marks need other devices (a hook of pytest)."""
+    """Skip a test whose marks need other devices, and begin its order of work (a hook of pytest)."""
+    begin_part(item.nodeid)
     reason = _missing(item)
     if reason is not None:
         pytest.skip(reason)

@@ -8,7 +8,7 @@ import pytest
 
 import tcuda
 from tcuda._base import user_code
-from tcuda._base.user_code import is_user_code
+from tcuda._base.user_code import calling_place, is_user_code
 from tcuda.demo import network
 
 PACKAGE = Path(tcuda.__file__).parent
@@ -22,6 +22,7 @@ SITE = "/usr/lib/python3.12/site-packages"
         "train.py",
         "<stdin>",
         "<ipython-input-3-1f>",
+        "cell [3]",
         "C:\\ada\\train.pyw",
         f"{SITE}/their_program/train.py",
         f"{SITE}/cupy_of_mine/train.py",
@@ -68,6 +69,13 @@ def test_programs_and_installed_programs_are_the_users_code(filename: str) -> No
 )
 def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None:
     assert not is_user_code(filename)
+
+
+def test_the_calling_place_is_the_innermost_line_of_a_program() -> None:
+    names = {"calling_place": calling_place}
+    exec(compile("def library():\n    return calling_place()", f"{SITE}/numpy/lib/io.py", "exec"), names)
+    exec(compile("\n\nfound = library()", "/home/ada/train.py", "exec"), names)
+    assert names["found"] == ("/home/ada/train.py", 3)  # type: ignore[comparison-overlap]
 
 
 def test_files_of_a_package_with_a_longer_name_are_no_files_of_tcuda(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -269,6 +269,8 @@ def test_possible_races_are_shown_and_count_on_demand(
     assert "1. possible write after write" in lines
     assert any(line.startswith("possible: `add` gets a pointer into this memory") for line in lines)
     assert "No race in 2 operations; 1 possible race." in lines
+    told = "Only possible races were found, which leave the exit status alone. With --possible they count."
+    assert (told in lines[-2:]) is (not options)
     data = json.loads((tmp_path / "races.json").read_text())
     assert (len(data["races"]), len(data["possible"])) == (0, 1)
     assert "/cli/" not in json.dumps(data["possible"])
@@ -531,7 +533,8 @@ def test_bad_usage_exits_with_2_before_the_program(
 
 def summary(content: dict[str, Any], capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:
     content = {"program": {"arguments": ["a.py"], "status": 0, "failure": None}, **content}
-    Summary(console(stderr=True), Path.cwd()).show(content, syncs=more.get("syncs", False))
+    more = {"syncs": False, "possible": False, **more}
+    Summary(console(stderr=True), Path.cwd()).show(content, **more)
     return capsys.readouterr().err.splitlines()
 
 
@@ -563,6 +566,23 @@ def test_the_summary_counts_the_larger_elements(
     for access, values in (("previous", previous), ("current", current)):
         found[access] |= dict(zip(("element_range", "itemsize", "shape"), values, strict=True))
     assert f"   both touch {words}" in summary(report(found), capsys)
+
+
+def test_the_summary_names_the_byte_that_the_host_touches_first(capsys: pytest.CaptureFixture[str]) -> None:
+    found = race()
+    found["current"] |= {"host": True, "device": -1, "element_range": [40, 40], "itemsize": 1, "shape": [65536]}
+    lines = summary(report(found), capsys)
+    assert "   the host touches byte 40 of 65,536 first, and perhaps other bytes later" in lines
+
+
+@pytest.mark.parametrize("possible", [False, True])
+def test_the_last_line_says_that_there_are_only_possible_races(
+    possible: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = summary(report(race(doubt="It is not known.")), capsys, possible=possible)
+    assert lines[-1].startswith("Only possible races" if not possible else "No race in 20 operations")
+    lines = summary(report(race(), race(doubt="It is not known.")), capsys, possible=possible)
+    assert lines[-1].startswith("1 race, seen")
 
 
 def test_the_summary_names_the_capture_and_the_launch(capsys: pytest.CaptureFixture[str]) -> None:

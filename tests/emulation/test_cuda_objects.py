@@ -122,6 +122,21 @@ def test_a_stream_captures_a_graph(xp, cuda):
         cuda.Stream.null.begin_capture()
 
 
+def test_the_cause_of_an_unjoined_capture_names_the_stream_in_cupys_words(xp, cuda):
+    main, side = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    with main:
+        x = xp.zeros(3)
+        main.begin_capture()
+        side.wait_event(main.record())
+        with side:
+            x += 1
+        with pytest.raises(cuda.runtime.CUDARuntimeError, match=r"^cudaErrorStreamCaptureUnjoined: [a-z ]*$") as caught:
+            main.end_capture()
+    cause = str(caught.value.__cause__)
+    assert "The capture does not wait for the work of `side`; its last call is in line" in cause
+    assert "Call `main.wait_event(side.record())` before the capture ends." in cause
+
+
 def test_a_stream_of_another_library_is_kept_alive(cuda):
     class Foreign:
         def __init__(self, ptr):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -160,6 +162,20 @@ def test_a_race_of_the_host_asks_for_a_synchronization(runtime: Runtime) -> None
     assert race.current.stream_name == "the host"
 
 
+def test_the_host_is_known_to_touch_one_byte_of_the_range_of_a_copy(runtime: Runtime) -> None:
+    touch = FoundAccess(
+        operation="read by the host", kind="read", device=-1, stream=0, host=True, region=(0x1028, 1, (1,), (1,))
+    )
+    copy = FoundAccess(operation="copy", region=(0x1000, 1, (65536,), (1,)))
+    race = described(FoundRace(touch, copy, overlap=(0x1028, 1)))
+    assert (
+        "Shared memory: the host touches byte 40 of the 65536 bytes of the previous access first, and perhaps other "
+        "bytes later."
+    ) in race.details
+    assert race.current.where == "byte 40 of 65536"
+    assert race.overlap == (0x1028, 1)
+
+
 def test_a_graph_must_wait_before_its_launch(runtime: Runtime) -> None:
     main, side = tcuda.Stream(), tcuda.Stream()
     node = written(side.cuda_stream, 4, launch_stack=stack(("replay", PROGRAM, 20)))
@@ -270,6 +286,26 @@ class TestStreamNames:
         ring = [tcuda.Stream(), tcuda.Stream()]
         assert self.missing(ring[1], ring[0]) == "ring[1].wait_stream(ring[0])"
 
+    def test_items_of_attributes_and_attributes_of_items_are_named(self, runtime: Runtime) -> None:
+        class Pipeline:
+            def __init__(self) -> None:
+                self.streams = {"up": tcuda.Stream()}
+                self.copies = tcuda.Stream()
+
+        stages = [Pipeline(), Pipeline()]
+        call = self.missing(stages[1].copies, stages[0].copies)
+        assert call == "stages[1].copies.wait_stream(stages[0].copies)"
+        pipeline = stages.pop()
+        call = self.missing(pipeline.streams["up"], pipeline.copies)
+        assert call == "pipeline.streams['up'].wait_stream(pipeline.copies)"
+
+    def test_a_large_object_is_not_looked_through(self, runtime: Runtime) -> None:
+        many: list[list[Any]] = [[None] * 64 for _ in range(64)]
+        many[63][62:] = tcuda.Stream(), tcuda.Stream()
+        assert self.missing(*many[63][62:]).startswith("<the stream 0x")
+        many[0] = many.pop()
+        assert self.missing(*many[0][62:]) == "many[0][62].wait_stream(many[0][63])"
+
     def test_default_streams_are_named_by_their_function(self, runtime: Runtime) -> None:
         side = tcuda.Stream()
         default = FoundAccess(stream=0), FoundAccess(stream=1)
@@ -315,6 +351,57 @@ def test_the_demo_is_a_program_of_a_user(runtime: Runtime) -> None:
     demo = f"{PACKAGE}/demo/train.py"
     race = described(FoundRace(FoundAccess(stack=stack(("step", demo, 5))), FoundAccess()))
     assert race.missing.before == ("step", demo, 5)
+
+
+def names_in_program(current: int, previous: int, **variables: Any) -> str:
+    """Return the missing call of a race between two streams in a program with variables."""
+    found = FoundRace(FoundAccess(stream=current), FoundAccess(stream=previous))
+    variables["find"] = functools.partial(race_of, cast("Any", found))
+    exec(compile("missing = find().missing.call", PROGRAM, "exec"), variables)
+    return str(variables["missing"])
+
+
+LIKE_CUPYS = type("Stream", (), {"__module__": "cupy.cuda.stream", "ptr": 0xABC0, "device_id": 0})
+CUPY = ModuleType("cupy")
+
+
+class TestCupysWords:
+    """Programs with streams of CuPy, on both runtimes: CuPy's classes are known by the name of their module."""
+
+    def test_a_default_stream_has_cupys_name(self, runtime: Runtime) -> None:
+        variables = {"side": LIKE_CUPYS()}
+        assert names_in_program(0xABC0, 0, **variables) == "side.wait_event(cupy.cuda.Stream.null.record())"
+        call = names_in_program(0, 0xABC0, cp=CUPY, **variables)
+        assert call == "cp.cuda.Stream.null.wait_event(side.record())"
+
+    def test_streams_without_a_variable_have_cupys_functions(self, runtime: Runtime) -> None:
+        with tcuda.stream(tcuda.Stream()):
+            handle = tcuda.current_stream().cuda_stream
+            call = names_in_program(handle, 0, cp=CUPY)
+            assert call == "cp.cuda.get_current_stream().wait_event(cp.cuda.Stream.null.record())"
+            both = names_in_program(handle, 0, cp=CUPY, tcuda=tcuda)
+            assert both == "tcuda.current_stream().wait_stream(tcuda.default_stream())"
+
+    def test_a_stream_of_tcuda_keeps_tcudas_words(self, runtime: Runtime) -> None:
+        side = tcuda.Stream()
+        call = names_in_program(side.cuda_stream, 0, cp=CUPY, side=side)
+        assert call == "side.wait_stream(tcuda.default_stream())"
+
+    def test_the_default_stream_of_another_device_has_no_name_in_cupy(self, runtime: Runtime) -> None:
+        found = FoundRace(FoundAccess(stream=0xABC0), FoundAccess(stream=0, device=1))
+        side = LIKE_CUPYS()
+        assert described(found).missing.sentence.startswith(
+            "A wait of `side` for the default stream of device 1 before"
+        )
+        del side
+
+    def test_an_attribute_of_an_object_is_named(self, runtime: Runtime) -> None:
+        class Loader:
+            def __init__(self) -> None:
+                self.streams = [LIKE_CUPYS()]
+
+        call = names_in_program(0xABC0, 0, loader=Loader(), cp=CUPY)
+        assert call == "loader.streams[0].wait_event(cp.cuda.Stream.null.record())"
 
 
 def test_a_stream_of_cupy_waits_for_an_event(runtime: Runtime) -> None:

@@ -41,6 +41,26 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[
     return run
 
 
+def test_a_test_has_the_same_random_order_alone_and_after_other_tests(
+    run: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
+        "from tcuda._runtime import runtime\n"
+        "@pytest.mark.parametrize('name', 'abcd')\n"
+        "def test_order(name):\n"
+        "    tcuda.init()\n"
+        "    print('order', name, runtime().schedule.order([()] * 9))\n"
+    )
+    lines = []
+    for chosen in ("test_order", "test_order and c"):
+        with monkeypatch.context() as context:
+            context.setenv("TCUDA_EMULATED_SCHEDULE", "late:3")
+            result = run(code, *EMULATED, "-s", "-k", chosen)
+        lines.append([line.partition("order c")[2] for line in result.outlines if "order c" in line])
+    assert len(lines[0]) == 1
+    assert lines[0] == lines[1]
+
+
 def configuration(**options: str | None) -> SimpleNamespace:
     """Return what the plugin reads of the configuration of pytest."""
     names = ("tcuda_runtime", "tcuda_devices", "tcuda_memory", "tcuda_cupy", "tcuda_checks")

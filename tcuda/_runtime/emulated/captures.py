@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
+from tcuda._base.user_code import calling_place
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.graphs import Graph, Places
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda._base.errors import AcceleratorError
+    from tcuda._base.user_code import Place
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.graphs import Node
 
@@ -56,6 +58,8 @@ class Capture:
         self._thread = threading.get_ident()
         self._last: dict[int, Places] = {origin: frozenset()}
         """For each stream, the nodes that the next operation on the stream waits for."""
+        self._places: dict[int, Place | None] = {}
+        """For each stream but the origin, the line of the program that made its last operation."""
 
     def forbids_unsafe_calls(self) -> bool:
         """Return whether this thread may not synchronize, query or allocate now (``cudaStreamCaptureMode``)."""
@@ -72,12 +76,18 @@ class Capture:
     def add(self, stream: int, node: Node) -> None:
         """Add ``node`` to ``stream``, which takes part."""
         self._last[stream] = frozenset([self.graph.add(node, self._last[stream])])
+        self._note_place(stream)
 
     def add_together(self, streams: Sequence[int], node: Node) -> None:
         """Add ``node`` to ``streams``, which take part: the node waits for all of them, and all wait for the node."""
         places = frozenset([self.graph.add(node, frozenset().union(*(self._last[stream] for stream in streams)))])
         for stream in streams:
             self._last[stream] = places
+            self._note_place(stream)
+
+    def _note_place(self, stream: int) -> None:
+        if stream != self.origin:
+            self._places[stream] = calling_place()
 
     def seen_by(self, stream: int) -> Places:
         """Return the nodes that an event stands for if it is recorded now on ``stream``, which takes part."""
@@ -91,9 +101,12 @@ class Capture:
         """Return the streams that take part, and those that took part until they were destroyed."""
         return list(self._last)
 
-    def joined(self) -> bool:
-        """Return whether the origin waits for the work of every stream that takes part."""
-        return len(self.graph.up_to(self._last[self.origin])) == len(self.graph.nodes)
+    def unjoined(self) -> dict[int, Place | None]:
+        """Return the streams for whose work the origin does not wait, each with the line of its last operation."""
+        waited_for = self.graph.up_to(self._last[self.origin])
+        if len(waited_for) == len(self.graph.nodes):
+            return {}
+        return {stream: place for stream, place in self._places.items() if not self._last[stream] <= waited_for}
 
     def invalidate(self, call: Call, status: int = Status.STREAM_CAPTURE_UNSUPPORTED) -> AcceleratorError:
         """Invalidate the capture, and return the error for ``call``, which the capture forbids."""

@@ -24,7 +24,7 @@ from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
 from tcuda._runtime.emulated.late_copies import AwaitedCopy, LateMemory, PageableCopy
 from tcuda._runtime.emulated.late_driver_streams import LateDriverStreams
 from tcuda._runtime.emulated.runtime import EmulatedRuntime
-from tcuda._runtime.emulated.schedule import Schedule
+from tcuda._runtime.emulated.schedule import SAME_IN_GRAPHS, Schedule
 from tcuda._runtime.emulated.shared_events import SharedEvent
 
 if TYPE_CHECKING:
@@ -153,22 +153,51 @@ class LateRuntime(EmulatedRuntime):
         if not self._deferring:
             super()._perform_graph(executable, timeline)
             return
-        prepare = tuple(executable.preparations.values())
-        graph, order = executable.graph, self.schedule.order
-        waits = [node.event.operation for node in graph.nodes if isinstance(node, ExternalWait)]
-        before = [executable.last, *waits]
-        operation: Operation | None = None
+        prepare = functools.partial(_do_all, tuple(executable.preparations.values()))
+        graph = executable.graph
         if any(node.meets for node in graph.nodes):
-            self._wait([*self._before(timeline), *before])
-            for each in prepare:
-                each()
+            waits = [node.event.operation for node in graph.nodes if isinstance(node, ExternalWait)]
+            self._wait([*self._before(timeline), executable.last, *waits])
+            prepare()
             self._meet(graph)
+            for node in graph.nodes:
+                if isinstance(node, ExternalRecord):
+                    node.event.operation = None
         else:
-            works = [*prepare, *(graph.nodes[place].work_in(order) for place in order(graph.dependencies))]
-            operation = executable.last = self._add([timeline], functools.partial(_do_all, works), before)
-        for node in graph.nodes:
+            self._limit_kept()
+            with self._lock:
+                executable.last = self._add_nodes(graph, prepare, timeline, executable.last)
+            self._added(executable.last)
+
+    def _add_nodes(
+        self, graph: Graph, prepare: Callable[[], object], timeline: Timeline, previous: Operation | None
+    ) -> Operation:
+        """Add an operation for each node of ``graph`` to ``timeline``; return an operation that is done after all.
+
+        Args:
+            graph: The graph.
+            prepare: A function that prepares the launch.
+            timeline: The stream of the launch.
+            previous: The previous launch of the graph.
+        """
+        schedule, device = self.schedule, timeline.device
+        begin = schedule.add(device, prepare, [*self._before(timeline), previous])
+        waits = {
+            place: node.event.operation for place, node in enumerate(graph.nodes) if isinstance(node, ExternalWait)
+        }
+        operations: list[Operation] = []
+        ends = dict.fromkeys(range(len(graph.nodes)))
+        for place, (node, dependencies) in enumerate(zip(graph.nodes, graph.dependencies, strict=True)):
+            before = [operations[other] for other in sorted(dependencies)] or [begin]
+            work = node.work_in(schedule.order)
+            operations.append(schedule.add(device, work, [*before, waits.get(place)], SAME_IN_GRAPHS))
+            for other in dependencies:
+                ends.pop(other, None)
+        for node, operation in zip(graph.nodes, operations, strict=True):
             if isinstance(node, ExternalRecord):
                 node.event.operation = operation
+        timeline.last = schedule.add(device, None, [operations[place] for place in ends] or [begin])
+        return timeline.last
 
     def _meet(self, graph: Graph) -> None:
         """Do the work of ``graph``, which meets other ranks, in the order that all ranks have: that of the capture."""
@@ -179,29 +208,33 @@ class LateRuntime(EmulatedRuntime):
                 with self._lock:
                     node.work()
 
-    def _add(
-        self, timelines: Sequence[Timeline], work: Callable[[], object], before: Iterable[Operation | None] = ()
-    ) -> Operation:
-        """Add an operation to ``timelines``, which come after ``before`` too."""
-        kept = sum(device.memory.kept for device in self.devices)
-        if kept and (kept > _MOST_KEPT or not len(self.schedule)):
-            self._settle_all()
+    def _add(self, timelines: Sequence[Timeline], work: Callable[[], object]) -> None:
+        """Add an operation to ``timelines``."""
+        self._limit_kept()
         with self._lock:
             earlier = [last for timeline in timelines for last in self._before(timeline)]
-            operation = self.schedule.add(timelines[0].device, work, (*earlier, *before))
+            operation = self.schedule.add(timelines[0].device, work, earlier)
             for timeline in timelines:
                 if timeline.device == operation.device:
                     timeline.last = operation
                 else:  # so that the other device waits for the work too
                     timeline.last = self.schedule.add(timeline.device, None, [operation])
+        self._added(operation)
+
+    def _limit_kept(self) -> None:
+        """Do all pending work if much freed memory, or freed memory without need, is kept for it."""
+        kept = sum(device.memory.kept for device in self.devices)
+        if kept and (kept > _MOST_KEPT or not len(self.schedule)):
+            self._settle_all()
+
+    def _added(self, operation: Operation) -> None:
+        """Do the work that the schedule does when ``operation`` is added."""
         if self._prompt.depth:
             self.schedule.do([operation])
-        else:
-            try:
-                self.schedule.shorten()
-            except Exception as error:
-                self._failures.append(error)
-        return operation
+        try:
+            self.schedule.advance()
+        except Exception as error:
+            self._failures.append(error)
 
     def _before(self, timeline: Timeline) -> list[Operation | None]:
         """Return the operations for which the next operation of ``timeline`` waits."""

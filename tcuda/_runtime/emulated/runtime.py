@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
-from tcuda._base.errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError, UnjoinedStream
 from tcuda._base.program_lines import line_of_program
 from tcuda._base.statuses import Status
 from tcuda._runtime.emulated import costs, settings
@@ -72,6 +72,7 @@ from tcuda._runtime.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from tcuda._base.user_code import Place
     from tcuda._runtime.emulated.accesses import Accesses
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.captures import Capture
@@ -904,13 +905,23 @@ class EmulatedRuntime:
             self._streams.end_capture(capture)
             if not capture.valid:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
-            if not capture.joined():
-                raise failure(Status.STREAM_CAPTURE_UNJOINED, call)
+            unjoined = capture.unjoined()
+            if unjoined:
+                raise self._unjoined(capture, unjoined, call)
             if capture.body_handle:
                 return capture.body_handle
             graph = self._handles.new()
             self._graphs[graph] = capture.graph
             return graph
+
+    def _unjoined(self, capture: Capture, streams: Mapping[int, Place | None], call: Call) -> AcceleratorError:
+        """Return the error for the end of ``capture``, which does not wait for ``streams``."""
+        error = failure(Status.STREAM_CAPTURE_UNJOINED, call)
+        for stream, place in streams.items():
+            timeline = self._streams.created.get(stream)  # None for a destroyed stream
+            device = capture.device if timeline is None else timeline.device
+            error._unjoined = (*error._unjoined, UnjoinedStream(device, stream, place))
+        return error
 
     def streamIsCapturing(self, stream: int) -> bool:
         call = "cudaStreamIsCapturing({:#x})", stream

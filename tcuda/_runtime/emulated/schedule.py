@@ -18,6 +18,28 @@ if TYPE_CHECKING:
 MOST_PENDING = 10_000
 """The most operations that are pending. The oldest operation is done when another one is added."""
 
+_EARLY = 0.4
+"""In a random order, an operation with a smaller rank is done when it is added."""
+
+_SAME = 0.75
+"""In a random order, the part of the operations that have the rank of the operation before them."""
+
+SAME_IN_GRAPHS = 0.25
+"""The same for the nodes of graphs, which are few, so that graphs are mixed more often."""
+
+_part = ""
+"""The part of the program that runs."""
+
+
+def begin_part(name: str) -> None:
+    """Begin the random orders of all schedules anew, so that a part of a program has the same order without the rest.
+
+    Args:
+        name: The name of the part, such as that of a test. Each name has an order of its own.
+    """
+    global _part
+    _part = name
+
 
 class Operation:
     """Work on a device.
@@ -33,9 +55,10 @@ class Operation:
         number: The place in the order of the program.
         pending: Whether the work was not begun.
         done: Whether the work has ended, also with an error.
+        has_heir: Whether another operation has taken the rank.
     """
 
-    __slots__ = ("before", "device", "done", "number", "pending", "rank", "work")
+    __slots__ = ("before", "device", "done", "has_heir", "number", "pending", "rank", "work")
 
     def __init__(
         self,
@@ -52,6 +75,7 @@ class Operation:
         self.before = before
         self.pending = True
         self.done = False
+        self.has_heir = False
 
 
 class Schedule:
@@ -59,7 +83,11 @@ class Schedule:
 
     Of the operations that the host waits for and that may run now, the one that was added last runs first. So of two
     operations that nothing orders, the later one often runs before the earlier one: a reader that should have waited
-    for a writer reads old contents. A seed other than 0 chooses a random order instead, the same in every run.
+    for a writer reads old contents.
+
+    A seed other than 0 chooses a random order instead, the same in every run. There an operation often has the rank of
+    the operation before it on its stream or in its branch of a graph, so that whole streams are slow or fast. The work
+    of a fast stream is done at once, with the work that must come before, as if the host waited for it.
 
     Args:
         lock: The lock of the runtime, which is held while an operation runs. The lock is reentrant.
@@ -70,27 +98,56 @@ class Schedule:
     def __init__(self, lock: threading.RLock, seed: int = 0, most: int = MOST_PENDING) -> None:
         self._lock = lock
         self._most = most
+        self._seed = seed
         self._random = random.Random(seed) if seed else None
+        self._part = ""
         self._numbers = itertools.count(1)
         self._pending: dict[int, Operation] = {}
+        self._early: list[Operation] = []
 
     def __len__(self) -> int:
         return len(self._pending)
 
-    def add(self, device: int, work: Callable[[], object] | None, before: Iterable[Operation | None] = ()) -> Operation:
+    def add(
+        self,
+        device: int,
+        work: Callable[[], object] | None,
+        before: Iterable[Operation | None] = (),
+        same: float = _SAME,
+    ) -> Operation:
         """Add and return an operation; the caller holds the lock.
 
         Args:
             device: The device of the stream.
             work: A function that does the work; None if the operation only joins others.
-            before: The operations that must be done before. None stands for no operation.
+            before: The operations that must be done before; the first is that of the same stream. None stands for no
+                operation.
+            same: In a random order, how likely the operation has the rank of the first one before.
         """
         number = next(self._numbers)
-        rank = -number if self._random is None else self._random.random()
-        unfinished = tuple({other: None for other in before if other is not None and not other.done})
+        earlier = [other for other in before if other is not None]
+        unfinished = tuple({other: None for other in earlier if not other.done})
+        rank = -number if self._random is None else self._random_rank(self._numbers_of_part(), earlier, same)
         operation = Operation(number, rank, device, work, unfinished)
         self._pending[number] = operation
+        if self._random is not None and work is not None and rank < _EARLY:
+            self._early.append(operation)
         return operation
+
+    def _numbers_of_part(self) -> random.Random:
+        """Return the random numbers of the part of the program that runs."""
+        if self._random is None or self._part != _part:
+            self._part = _part
+            self._random = random.Random(f"{self._seed} {_part}")
+        return self._random
+
+    def _random_rank(self, random: random.Random, earlier: Sequence[Operation], same: float) -> float:
+        """Return the rank of an operation after the operations ``earlier``. One operation takes the rank of another."""
+        rank, keeps = random.random(), random.random() < same
+        if not (keeps and earlier) or earlier[0].has_heir:
+            return rank
+        earlier[0].has_heir = True
+        return earlier[0].rank
 
     def joined(self, device: int, operations: Iterable[Operation | None]) -> Operation | None:
         """Return an operation that is done when ``operations`` are done; None if all are done.
@@ -102,10 +159,14 @@ class Schedule:
             return unfinished[0] if unfinished else None
         return self.add(device, None, unfinished)
 
-    def shorten(self) -> None:
-        """Do the oldest operations if there are more than the limit."""
-        while len(self._pending) > self._most:
-            with self._lock:
+    def advance(self) -> None:
+        """Do the work of fast streams, and the oldest operations if there are more than the limit."""
+        if not self._early and len(self._pending) <= self._most:
+            return
+        with self._lock:
+            while self._early:
+                self.do([self._early.pop(0)])
+            while len(self._pending) > self._most:
                 self.do([next(iter(self._pending.values()))])
 
     def of_device(self, device: int) -> list[Operation]:
@@ -118,7 +179,7 @@ class Schedule:
         Args:
             dependencies: For each operation, the places of the operations that must be done before it.
         """
-        random = self._random
+        random = None if self._random is None else self._numbers_of_part()
         ranks = [-place if random is None else random.random() for place in range(len(dependencies))]
         missing: list[int] = []
         followers: list[list[int]] = [[] for _ in dependencies]

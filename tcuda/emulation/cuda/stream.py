@@ -12,6 +12,7 @@ from tcuda.emulation._runtime_error import with_cupys_error
 from tcuda.emulation.cuda import runtime
 from tcuda.emulation.cuda.event import Event, get_elapsed_time
 from tcuda.emulation.cuda.graph import Graph
+from tcuda.graphs._end import end_capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +134,7 @@ class _BaseStream:
         Raises:
             CUDARuntimeError: The stream does not capture, or the capture was invalidated.
         """
-        return Graph._of(cuda.streamEndCapture(self.ptr))
+        return Graph._of(end_capture(self.ptr))
 
     @with_cupys_error
     def is_capturing(self) -> bool:

@@ -64,13 +64,13 @@ import tcuda.emulation
 try:
     tcuda.emulation.enable(schedule="soon")
 except ValueError:
-    tcuda.emulation.enable(schedule="late", seed=3)
+    tcuda.emulation.enable(schedule="late", seed=5)
 from tcuda._runtime import environment, runtime
 x = tcuda.emulation.xp.ones(3)
 pending = len(runtime().schedule)
 print(pending > 0, environment()["TCUDA_EMULATED_SCHEDULE"], float(x.sum()), len(runtime().schedule))
 """
-    assert output_of(code, TCUDA_RUNTIME=None).split() == ["True", "late:3", "3.0", "0"]
+    assert output_of(code, TCUDA_RUNTIME=None).split() == ["True", "late:5", "3.0", "0"]
 
 
 def test_the_environment_chooses_the_schedule_of_enable(output_of: OutputOf) -> None:

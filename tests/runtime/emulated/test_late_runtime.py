@@ -360,6 +360,59 @@ def test_launches_of_a_graph_are_late_and_in_order(
     assert done == ["before", "node", "node"]
 
 
+def test_the_nodes_of_two_graphs_are_mixed_with_some_seed() -> None:
+    orders = []
+    for seed in range(1, 9):
+        r, done = LateRuntime(devices=1, memory=64 << 20, seed=seed), list[str]()
+
+        def nodes(stream: int, name: str, r: LateRuntime = r, done: list[str] = done) -> None:
+            for number in range(3):
+                r.launch(stream, functools.partial(done.append, f"{name}{number}"), 0)
+
+        for name in "ab":
+            r.graphLaunch(captured(r, functools.partial(nodes, name=name)), new_stream(r))
+        r.deviceSynchronize()
+        for name in "ab":
+            assert [each for each in done if each[0] == name] == [f"{name}{number}" for number in range(3)]
+        orders.append("".join(each[0] for each in done))
+    assert any(order not in ("aaabbb", "bbbaaa") for order in orders)
+    assert {order[0] for order in orders} == {"a", "b"}
+
+
+def test_an_event_in_a_graph_needs_only_the_nodes_before_it(
+    r: LateRuntime, launch: Callable[[str, int], None], done: list[str]
+) -> None:
+    event = r.eventCreateWithFlags(0)
+
+    def work(stream: int) -> None:
+        launch("before", stream)
+        r.eventRecordWithFlags(event, stream, EVENT_RECORD_EXTERNAL)
+        launch("behind", stream)
+
+    r.graphLaunch(captured(r, work), new_stream(r))
+    r.eventSynchronize(event)
+    assert done == ["before"]
+    r.deviceSynchronize()
+    assert done == ["before", "behind"]
+
+
+def test_an_error_of_work_that_is_done_early_is_raised_by_the_next_wait() -> None:
+    r = LateRuntime(devices=1, memory=64 << 20, seed=1)
+
+    def fail() -> None:
+        raise AcceleratorError(Status.ILLEGAL_ADDRESS, "kernel")
+
+    streams = [new_stream(r) for _ in range(20)]
+    for stream in streams:
+        r.launch(stream, fail, 0)
+    early = len(streams) - len(r.schedule)
+    assert early > 0
+    for _ in range(early):
+        with pytest.raises(AcceleratorError):
+            r._wait(())
+    r._wait(())
+
+
 def test_each_launch_of_a_graph_has_its_own_preparation(r: LateRuntime, done: list[str]) -> None:
     state: list[str] = []
     graph = captured(r, lambda stream: r.launch(stream, lambda: done.append(state[-1]), 0))

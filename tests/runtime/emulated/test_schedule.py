@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcuda._runtime.emulated.schedule import MOST_PENDING, Schedule
+from tcuda._runtime.emulated.schedule import MOST_PENDING, Schedule, begin_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tcuda._runtime.emulated.schedule import Operation
 
@@ -109,6 +111,74 @@ def test_seeds_stand_for_different_orders() -> None:
     assert len(orders) == 5
 
 
+def draw_from(schedule: Schedule, numbers: Iterator[float]) -> None:
+    """Let a schedule draw its random numbers from ``numbers``."""
+    begin_part("")
+    schedule._random = SimpleNamespace(random=lambda: next(numbers))  # type: ignore[assignment]
+
+
+@pytest.fixture
+def part() -> Iterator[None]:
+    """Begin the part without a name again after the test."""
+    yield
+    begin_part("")
+
+
+def shown(seed: int, *, streams: int = 4, steps: int = 6) -> list[int]:
+    """Return the order in which the operations of several streams are done: each time the number of the stream."""
+    schedule, order = Schedule(threading.RLock(), seed), list[int]()
+    last: list[Operation | None] = [None] * streams
+    for _ in range(steps):
+        for stream in range(streams):
+            last[stream] = schedule.add(0, lambda stream=stream: order.append(stream), [last[stream]])
+            schedule.advance()
+    schedule.do(last)
+    return order
+
+
+def test_a_seed_stands_for_one_order_of_streams() -> None:
+    assert shown(3) == shown(3)
+    assert len({tuple(shown(seed)) for seed in range(1, 9)}) == 8
+
+
+def test_with_every_two_streams_each_goes_first_with_some_seed() -> None:
+    orders = [shown(seed, streams=3, steps=1) for seed in range(1, 9)]
+    for one, other in itertools.permutations(range(3), 2):
+        assert any(order.index(one) < order.index(other) for order in orders)
+
+
+def test_a_fast_stream_does_its_work_and_what_comes_before_when_it_is_added(done: list[str]) -> None:
+    schedule = Schedule(threading.RLock(), seed=1)
+    ranks = iter([0.9, 1.0, 0.8, 1.0, 0.1, 1.0])
+    draw_from(schedule, ranks)
+    slow = schedule.add(0, lambda: done.append("slow"))
+    schedule.add(0, lambda: done.append("other"))
+    schedule.add(0, lambda: done.append("fast"), [slow])
+    schedule.advance()
+    assert done == ["slow", "fast"]
+    assert len(schedule) == 1
+
+
+def test_an_operation_gives_its_rank_to_one_follower() -> None:
+    schedule = Schedule(threading.RLock(), seed=1)
+    ranks = iter([0.9, 1.0, 0.1, 0.0, 0.2, 0.0, 0.3, 0.0])
+    draw_from(schedule, ranks)
+    first = schedule.add(0, None)
+    branches = [schedule.add(0, None, [first]) for _ in range(2)]
+    assert [branch.rank for branch in branches] == [0.9, 0.2]
+    assert schedule.add(0, None, [branches[0]]).rank == 0.9
+
+
+@pytest.mark.usefixtures("part")
+def test_a_part_of_a_program_has_the_same_order_after_other_parts() -> None:
+    schedule = Schedule(threading.RLock(), seed=7)
+    orders = []
+    for name in ("a", "b", "a"):
+        begin_part(name)
+        orders.append(schedule.order([()] * 10))
+    assert orders[0] == orders[2] != orders[1]
+
+
 def test_joined_operations_need_no_new_operation_for_one(schedule: Schedule, add: Callable[..., Operation]) -> None:
     a, b = add("a"), add("b")
     assert schedule.joined(0, [None]) is None
@@ -125,7 +195,7 @@ def test_the_oldest_operations_are_done_beyond_the_limit(done: list[str]) -> Non
     schedule = Schedule(threading.RLock(), most=3)
     for name in "abcde":
         schedule.add(0, lambda name=name: done.append(name))
-        schedule.shorten()
+        schedule.advance()
     assert done == ["a", "b"]
     assert len(schedule) == 3
     assert MOST_PENDING == 10_000

@@ -1,0 +1,19 @@
+"""The sum waits for all three branches."""
+
+import tcuda
+from tcuda import xp
+
+main, streams = tcuda.current_stream(), [tcuda.Stream() for _ in range(3)]
+parts = xp.zeros((3, 1000))
+tcuda.synchronize()
+
+for number, stream in enumerate(streams):
+    with tcuda.stream(stream):
+        parts[number].fill(number + 1)
+for stream in streams[:2]:
+    main.wait_stream(stream)
+main.wait_stream(streams[2])
+total = parts.sum()
+
+tcuda.synchronize()
+assert float(total) == 6000
