@@ -81,6 +81,16 @@ def test_every_module_calls_itself_what_cupy_calls_it() -> None:
     assert {name: found for name, (_, found) in told.items()} == {**wanted, "cupy.exceptions": "numpy.exceptions"}
 
 
+def test_modules_are_written_with_the_names_of_cupy(printed: Any) -> None:
+    found = "cupy cupy.testing cupy.linalg cupy.cuda.stream cupyx cupyx.scipy.signal cupyx.scipy.signal.windows".split()
+    lines = printed(f"import cupy, cupyx.scipy\nprint({', '.join(found)}, sep='\\n')")
+    starts = [line.partition("from ")[0] for line in lines]
+    assert starts == [f"<module '{name}' " for name in found]
+    assert all(Path(line.split("'")[3]).is_file() for line in lines)
+    program = "import cupy, importlib\nassert importlib.reload(cupy.linalg) is cupy.linalg\n"
+    assert printed(f"{program}print(cupy.testing.assert_array_equal.__module__)") == ["cupy.testing._array"]
+
+
 def test_a_program_without_the_names_of_cupy_has_those_of_tcuda(xp: Any) -> None:
     assert xp.__name__ == "tcuda.emulation.xp"
     assert tcuda.emulation.ndarray.__module__ == "tcuda.emulation"

@@ -34,7 +34,7 @@ class Namespace(ModuleType):
     def __init__(self, module: str) -> None:
         super().__init__(f"{_HERE}.{module}", f"``cupyx.scipy.{module}`` on arrays of emulated devices.")
         vars(self).update(_module=module, _filled=False, __path__=[])
-        self.__spec__ = ModuleSpec(self.__name__, None, is_package=True)
+        self.__spec__ = ModuleSpec(self.__name__, None, origin=__file__, is_package=True)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
