@@ -89,6 +89,7 @@ _TABLE: dict[str, Any] = {
     "ReductionKernel": ReductionKernel,
     "clear_memo": clear_memo,
     "cuda": cuda,
+    "disable_experimental_feature_warning": False,
     "fft": fft,
     "flatiter": flatiter,
     "fromDlpack": fromDlpack,
