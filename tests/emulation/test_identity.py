@@ -82,7 +82,15 @@ def test_every_module_calls_itself_what_cupy_calls_it() -> None:
 
 
 def test_modules_are_written_with_the_names_of_cupy(printed: Any) -> None:
-    found = "cupy cupy.testing cupy.linalg cupy.cuda.stream cupyx cupyx.scipy.signal cupyx.scipy.signal.windows".split()
+    found = [
+        "cupy",
+        "cupy.testing",
+        "cupy.linalg",
+        "cupy.cuda.stream",
+        "cupyx",
+        "cupyx.scipy.signal",
+        "cupyx.scipy.signal.windows",
+    ]
     lines = printed(f"import cupy, cupyx.scipy\nprint({', '.join(found)}, sep='\\n')")
     starts = [line.partition("from ")[0] for line in lines]
     assert starts == [f"<module '{name}' " for name in found]

@@ -196,7 +196,10 @@ _LIBCUXX = {
 
 @pytest.mark.parametrize(
     "header",
-    [*(f"cuda/std/{name}" for name in ("cmath", "cstring", "limits", "type_traits", "utility")), "cupy/cuda_workaround.h"],
+    [
+        *(f"cuda/std/{name}" for name in ("cmath", "cstring", "limits", "type_traits", "utility")),
+        "cupy/cuda_workaround.h",
+    ],
 )
 def test_headers_that_define_the_integer_types_too(header: str, xp: Any) -> None:
     assert stored(xp, "sizeof(uint64_t) + sizeof(cuda::std::int8_t) + CHAR_BIT", f"#include <{header}>") == 17

@@ -13,7 +13,7 @@ from tcuda.emulation.strided import Strided
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MODES = "reflect constant nearest mirror wrap grid-mirror grid-wrap grid-reflect".split()
+_MODES = ["reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-wrap", "grid-reflect"]
 
 
 def _same(value: Any) -> Any:

@@ -37,7 +37,7 @@ class Namespace(ModuleType):
         self.__spec__ = ModuleSpec(self.__name__, None, origin=__file__, is_package=True)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
+        if not name.startswith("_") or name in catalogue.NAMES[vars(self)["_module"]]:
             self._fill()
             if name in vars(self):
                 return vars(self)[name]

@@ -47,7 +47,22 @@ _BY_RANK = (
     "rank_filter",
 )
 _SETTINGS = frozenset(
-    "axes footprint mode offset order origin output_shape radius sampling shape shift sigma size zoom".split()
+    [
+        "axes",
+        "footprint",
+        "mode",
+        "offset",
+        "order",
+        "origin",
+        "output_shape",
+        "radius",
+        "sampling",
+        "shape",
+        "shift",
+        "sigma",
+        "size",
+        "zoom",
+    ]
 )
 """The parameters that CuPy takes from a NumPy array as from a list."""
 
