@@ -213,7 +213,8 @@ import cupy
 from cupyx.scipy.ndimage import _util
 x = cupy.ones((2, 3), "f4")
 assert _util._fix_sequence_arg(2, 2, "size", float) == [2.0, 2.0] and _util._fix_sequence_arg("ab", 1, "mode") == ["ab"]
-assert _util._check_axes((-1, 0), 2) == (1, 0) and _util._check_axes(None, 2) == (0, 1) and _util._check_axes(1, 2) == (1,)
+assert _util._check_axes((-1, 0), 2) == (1, 0) and _util._check_axes(None, 2) == (0, 1)
+assert _util._check_axes(1, 2) == (1,)
 assert _util._check_mode("wrap") == "wrap" and _util._check_origin(-1, 3) == -1 and _util._get_inttype(x) == "int"
 assert _util._get_output(None, x).dtype == "f4" and _util._get_output("i4", x, (5,)).shape == (5,)
 assert _util._get_output(None, x, complex_output=True).dtype == "c8" and _util._get_output(x, x) is x

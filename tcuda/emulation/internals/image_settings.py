@@ -72,9 +72,10 @@ def _check_axes(axes: Any, ndim: int) -> tuple[int, ...]:
     """
     if axes is None:
         return tuple(range(ndim))
-    if not np.isscalar(axes) and not np.iterable(axes):
+    given: Any = (axes,) if np.isscalar(axes) else axes
+    if not np.iterable(given):
         raise ValueError(f"axes must be an integer, iterable of integers, or None; got {axes!r}")
-    found = [operator.index(axis) for axis in ((axes,) if np.isscalar(axes) else axes)]
+    found = [operator.index(axis) for axis in given]
     for axis in found:
         if not -ndim <= axis < ndim:
             raise np.exceptions.AxisError(f"specified axis: {axis} is out of range")

@@ -14,7 +14,8 @@ def _names(text: str) -> list[str]:
 NAMES = {
     "fft": _names("""
 __ua_convert__ __ua_domain__ __ua_function__ dct dctn dst dstn fft fft2 fftfreq fftn fftshift fht get_fft_plan hfft
-hfft2 hfftn idct idctn idst idstn ifft ifft2 ifftn ifftshift ifht ihfft ihfft2 ihfftn irfft irfft2 irfftn next_fast_len rfft rfft2 rfftfreq rfftn
+hfft2 hfftn idct idctn idst idstn ifft ifft2 ifftn ifftshift ifht ihfft ihfft2 ihfftn irfft irfft2 irfftn
+next_fast_len rfft rfft2 rfftfreq rfftn
 """),
     "fftpack": _names("fft fft2 fftn get_fft_plan ifft ifft2 ifftn irfft rfft"),
     "linalg": _names("""
@@ -67,12 +68,12 @@ euclidean hamming hellinger jensenshannon kl_divergence minkowski pdist pylibraf
 """),
     "special": _names("""
 bdtr bdtrc bdtri beta betainc betaincinv betaln binom boxcox boxcox1p btdtr btdtri cbrt chdtr chdtrc chdtri cosdg
-cosm1 cotdg digamma ellipeinc ellipj ellipk ellipkinc ellipkm1 entr erf erfc erfcinv erfcx erfinv exp1 exp10 exp2 expi expit expm1
-expn exprel fdtr fdtrc fdtri gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn gdtr gdtrc huber i0 i0e
-i1 i1e inv_boxcox inv_boxcox1p j0 j1 k0 k0e k1 k1e kl_div lambertw log1p log_expit log_ndtr log_softmax loggamma logit
-logsumexp lpmv multigammaln nbdtr nbdtrc nbdtri ndtr ndtri pdtr pdtrc pdtri poch polygamma pseudo_huber psi radian
-rel_entr rgamma round shichi sici sinc sindg softmax sph_harm sph_harm_y spherical_yn tandg wright_bessel xlog1py
-xlogy y0 y1 yn zeta zetac
+cosm1 cotdg digamma ellipeinc ellipj ellipk ellipkinc ellipkm1 entr erf erfc erfcinv erfcx erfinv exp1 exp10 exp2 expi
+expit expm1 expn exprel fdtr fdtrc fdtri gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn gdtr gdtrc
+huber i0 i0e i1 i1e inv_boxcox inv_boxcox1p j0 j1 k0 k0e k1 k1e kl_div lambertw log1p log_expit log_ndtr log_softmax
+loggamma logit logsumexp lpmv multigammaln nbdtr nbdtrc nbdtri ndtr ndtri pdtr pdtrc pdtri poch polygamma pseudo_huber
+psi radian rel_entr rgamma round shichi sici sinc sindg softmax sph_harm sph_harm_y spherical_yn tandg wright_bessel
+xlog1py xlogy y0 y1 yn zeta zetac
 """),
     "stats": _names("boxcox_llf entropy trim_mean zmap zscore"),
 }

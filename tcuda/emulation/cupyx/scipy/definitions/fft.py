@@ -109,7 +109,7 @@ def _along_axes(name: str, default: Any) -> Callable[..., Any]:
 
 def _define() -> None:
     """Make the transforms that take plans."""
-    makers = {
+    makers: dict[str, Callable[[str], Callable[..., Any]]] = {
         **dict.fromkeys(_ALONG_AN_AXIS, _along_an_axis),
         **dict.fromkeys(_ALONG_TWO_AXES, functools.partial(_along_axes, default=(-2, -1))),
         **dict.fromkeys(_ALONG_AXES, functools.partial(_along_axes, default=None)),
