@@ -118,9 +118,12 @@ def test_the_next_call_takes_as_long_and_as_much_memory_as_the_first(xp: Any, na
 
     part()
     times = [part() for _ in range(14)]
-    gc.collect()
-    before = sys.getallocatedblocks()
-    part()
-    gc.collect()
-    assert sys.getallocatedblocks() - before < PART / 10
+    growth = []
+    for _ in range(3):  # Threads of other tests may allocate during a part. A leak grows in every part.
+        gc.collect()
+        before = sys.getallocatedblocks()
+        part()
+        gc.collect()
+        growth.append(sys.getallocatedblocks() - before)
+    assert min(growth) < PART / 10, growth
     assert min(times[-3:]) < 5 * max(times[:3]), times
