@@ -34,6 +34,8 @@ def install(client: dict[str, Any], folder: Path) -> None:
         Absent: The package index does not have the packages.
     """
     _pip("install", "--target", str(folder), *client["install"])
+    if "alone" in client:
+        _pip("install", "--target", str(folder), "--no-deps", *client["alone"])
 
 
 def sources(client: dict[str, Any], folder: Path) -> Path:
@@ -42,7 +44,7 @@ def sources(client: dict[str, Any], folder: Path) -> Path:
     Raises:
         Absent: The package index does not have the sources.
     """
-    wanted = client["install"][0]
+    wanted = client.get("sources", client["install"][0])
     name = wanted.partition("=")[0]
     _pip("download", "--no-deps", "--no-binary", name, "--dest", str(folder), wanted)
     (archive,) = folder.glob("*.tar.gz")

@@ -61,7 +61,7 @@ class Front(ModuleType):
             delattr(self._emulated, name)
 
     def __getattr__(self, name: str) -> Any:
-        tool = name.startswith("__") or name == "testing"
+        tool = name == "testing" or (name.startswith("__") and not name.startswith("__ua_"))
         if not tool and hasattr(self._emulated, name):
             return self._front_of(name, getattr(self._emulated, name))
         if tool or name.startswith("_") or isinstance(getattr(self._installed, name, None), ModuleType):

@@ -24,6 +24,9 @@ _PROGRAMS = os.path.join(_PACKAGE, "demo", "")  # noqa: PTH118
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
 _SITE_PACKAGES = (os.path.join(_STANDARD, "site-packages", ""), os.path.join(_STANDARD, "dist-packages", ""))  # noqa: PTH118
 _RUNPY = os.path.join(_STANDARD, "runpy.py")  # noqa: PTH118
+_STARTERS = tuple(os.path.join(_STANDARD, "multiprocessing", name) for name in ("spawn.py", "forkserver.py"))  # noqa: PTH118
+"""The files whose functions are the command of a process that :mod:`multiprocessing` starts."""
+
 _LIBRARIES = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("cupy", "cupyx", "numpy"))
 """Parts of paths of array libraries, which call tcuda for the user's line."""
 
@@ -61,10 +64,15 @@ def users(stack: Sequence[Frame]) -> tuple[Frame, ...]:
 
     The frames of tcuda are left out, and so are those of IPython and the callers of a cell. The innermost frames of the
     standard library and of array libraries are left out too, because the user's line called them. If nothing remains,
-    all frames are returned.
+    all frames are returned. The command of a process of :mod:`multiprocessing` is no line of the program: without such
+    a line, as for arguments that such a process reads, the frames of the standard library stay.
     """
     inside = itertools.takewhile(lambda frame: not runs_cells(frame.name, frame.filename), stack)
-    kept = [frame for frame in inside if not _is_own(frame.filename) and not is_shell(frame.filename)]
+    kept = [
+        frame
+        for place, frame in enumerate(inside)
+        if not (_is_own(frame.filename) or is_shell(frame.filename) or _is_command(stack, place))
+    ]
     first = next((place for place, frame in enumerate(kept) if not is_library(frame.filename)), 0)
     return tuple(kept[first:]) or tuple(stack)
 
@@ -89,6 +97,10 @@ def _is_own(filename: str) -> bool:
     if filename.startswith(_PACKAGE):
         return not filename.startswith(_PROGRAMS)
     return filename.startswith("<frozen ") or filename == _RUNPY
+
+
+def _is_command(stack: Sequence[Frame], place: int) -> bool:
+    return stack[place].filename == "<string>" and place > 0 and stack[place - 1].filename in _STARTERS
 
 
 def summary(stack: Sequence[Frame]) -> traceback.StackSummary:

@@ -90,9 +90,10 @@ def _public_module(name: str) -> ModuleType | None:
 def _submodule(module: ModuleType, name: str) -> ModuleType | None:
     """Return a module of a stand-in: a public attribute, or a private module in the folder of the stand-in."""
     found = getattr(module, name, None)
-    spec = module.__spec__  # The module has another name in the meantime.
-    folder = module.__name__ if spec is None else spec.name
-    if isinstance(found, ModuleType) and (name in dir(module) or found.__name__ == f"{folder}.{name}"):
+    from tcuda.emulation import identity
+
+    inner = f"{identity.name_in_tcuda(module)}.{name}"  # The module has another name in the meantime.
+    if isinstance(found, ModuleType) and (name in dir(module) or found.__name__ == inner):
         return found
     return None
 

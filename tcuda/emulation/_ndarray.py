@@ -17,7 +17,7 @@ from tcuda.emulation.kernels.mdspan import MdSpan
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.operators import Operators
 from tcuda.emulation.signatures import Setting
-from tcuda.emulation.strided import ARRAYS, Strided
+from tcuda.emulation.strided import ARRAYS, Strided, named_dtype
 
 if TYPE_CHECKING:
     import builtins
@@ -387,7 +387,7 @@ class ndarray(Strided, Operators):
             dtype, type = None, dtype
         if type is not None and not (inspect.isclass(type) and issubclass(type, ndarray)):
             raise ValueError("Type must be a sub-type of ndarray type")
-        kind = self.dtype if dtype is None else np.dtype(dtype)
+        kind = self.dtype if dtype is None else named_dtype(dtype)
         viewing: builtins.type[ndarray] = type or self.__class__
         return viewing._view_of(self, self._host.view(kind))
 

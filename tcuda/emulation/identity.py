@@ -11,6 +11,7 @@ import contextlib
 import functools
 import inspect
 import json
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,9 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def rename(module: ModuleType, path: str) -> None:
-    """Let a module and its members call themselves what CuPy calls them, and tell why a missing member is missing.
+    """Let a module, its members and its modules call themselves what CuPy calls them.
+
+    The module tells why a missing member is missing.
 
     Args:
         module: The module of emulated devices.
@@ -53,11 +56,16 @@ def rename(module: ModuleType, path: str) -> None:
     is_listed = _is_listed(module)
     names = [name for name in dir(module) if not name.startswith("_")] if is_listed else list(homes)
     for name in names:
+        if f"{path}.{name}" in _table()["modules"]:  # programs seldom need some modules
+            continue
         member = getattr(module, name, None)
         home, own = homes.get(name, (path, None))
         if _is_own(member, renamed=own is not None) and not isinstance(member, ModuleType):
             _rename_member(member, home, own)
     module.__name__ = _table()["modules"].get(path, path)
+    module.__spec__ = _spec_of(module)
+    for name in modules_in(path, module):
+        rename(vars(module)[name], f"{path}.{name}")
     if is_listed:
         if hasattr(module, "annotations"):  # CuPy's packages have this name from `from __future__ import annotations`
             names.append("annotations")
@@ -65,6 +73,29 @@ def rename(module: ModuleType, path: str) -> None:
         module.__dir__ = functools.partial(list, names)  # type: ignore[method-assign]
     if "__getattr__" not in vars(module):
         module.__getattr__ = absent.attributes_of(path)  # type: ignore[method-assign]
+
+
+def _spec_of(module: ModuleType) -> ModuleSpec | None:
+    """Return the spec of a module with the name that the module has now. Python writes the name and the file."""
+    old = module.__spec__
+    if old is None:
+        return None
+    new = ModuleSpec(
+        module.__name__,
+        old.loader,
+        origin=old.origin,
+        loader_state=name_in_tcuda(module),
+        is_package=old.submodule_search_locations is not None,
+    )
+    new.submodule_search_locations = old.submodule_search_locations
+    new.has_location = old.origin is not None
+    return new
+
+
+def name_in_tcuda(module: ModuleType) -> str:
+    """Return the name that a module of emulated devices has in tcuda, whatever the module calls itself."""
+    spec = module.__spec__
+    return module.__name__ if spec is None else spec.loader_state or spec.name
 
 
 def _is_own(member: Any, *, renamed: bool) -> bool:
@@ -107,7 +138,7 @@ def modules_in(path: str, module: ModuleType) -> list[str]:
 
 def is_of_tcuda(module: ModuleType) -> bool:
     """Return whether a module is a module of emulated devices, and not one of NumPy."""
-    return module.__spec__ is not None and module.__spec__.name.startswith(f"{_OWN}.")
+    return module.__spec__ is not None and name_in_tcuda(module).startswith(f"{_OWN}.")
 
 
 def _is_listed(module: ModuleType) -> bool:

@@ -104,7 +104,7 @@ class Strided(_core.EmulatedArray):
         lengths = lengths_of(shape)
         if order != "C" and order not in (None, "F", "c", "f"):
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
-        kind = supported(dtype) if memptr is None else np.dtype(dtype)
+        kind = supported(dtype) if memptr is None else named_dtype(dtype)
         if memptr is None:
             nbytes = math.prod(lengths) * kind.itemsize
             if strides is not None:
@@ -276,16 +276,29 @@ def too_large(what: str) -> OutOfMemoryError:
     return OutOfMemoryError(f"CUDA out of memory. Tried to allocate {what}: that is more than any device has.")
 
 
+def named_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the ``numpy.dtype`` that ``dtype`` names.
+
+    Raises:
+        TypeError: ``dtype`` is a list or a dictionary. CuPy looks dtypes up in a table, where neither can be a key.
+    """
+    if isinstance(dtype, (list, dict)):
+        kind = type(dtype).__name__
+        raise TypeError(f"unhashable type: {kind!r}. CuPy takes no {kind} as a dtype; pass numpy.dtype({dtype!r}).")
+    return np.dtype(dtype)
+
+
 def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return ``dtype`` as a ``numpy.dtype``.
 
     Raises:
+        TypeError: ``dtype`` is a list or a dictionary.
         ValueError: The kernels of CuPy do not know the dtype.
     """
     kind = _KINDS.get(dtype) if isinstance(dtype, type) else None
     if kind is not None:
         return kind
-    kind = np.dtype(dtype)
+    kind = named_dtype(dtype)
     if kind.byteorder == ">":
         raise ValueError(f"Unsupported dtype {kind} with big-endian byte-order")
     if kind.char not in _DTYPES and not structured.is_supported(kind):

@@ -28,6 +28,7 @@ from tcuda.emulation import (
     polynomial,
     random,
 )
+from tcuda.emulation import identity as _identity  # `identity` is a function of the namespace
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.active_trace import Placeholder
 from tcuda.emulation.array_facts import ARRAY_FACTS
@@ -53,7 +54,10 @@ from tcuda.emulation.ufunc import ufunc
 
 def __getattr__(name: str) -> Any:
     if name == "testing":  # programs seldom need the module
-        return importlib.import_module("tcuda.emulation.testing")
+        module = globals()[name] = importlib.import_module("tcuda.emulation.testing")
+        if __name__ == "cupy":
+            _identity.rename(module, "cupy.testing")
+        return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{absent.about(f'cupy.{name}')}")
 
 
@@ -85,6 +89,7 @@ _TABLE: dict[str, Any] = {
     "ReductionKernel": ReductionKernel,
     "clear_memo": clear_memo,
     "cuda": cuda,
+    "disable_experimental_feature_warning": False,
     "fft": fft,
     "flatiter": flatiter,
     "fromDlpack": fromDlpack,

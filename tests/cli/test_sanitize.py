@@ -731,3 +731,27 @@ def test_races_in_kernels_need_emulated_devices_and_known_checks(sanitize: Sanit
     done = sanitize("", options=("--kernels", "program.py"), variables={"TCUDA_RUNTIME": "cuda"})
     assert done.returncode == 2
     assert "--kernels needs emulated devices: add --emulated." in done.stderr
+
+
+OF_ARGUMENTS = """\
+import multiprocessing
+import cupy as cp
+
+
+def work(x):
+    with cp.cuda.Stream(non_blocking=True):
+        return float((x + 1)[0])
+
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.map(work, [cp.zeros(1000)])
+"""
+
+
+@pytest.mark.emulated
+def test_the_command_of_a_child_is_no_place_of_a_race(sanitize: Sanitize, tmp_path: Path) -> None:
+    sanitize(OF_ARGUMENTS, options=["--json=report.json", "program.py"])
+    content = json.loads((tmp_path / "report.json").read_text())
+    places = {Path(race["previous"]["stack"][0]["filename"]).name for race in content["races"]}
+    assert places == {"queues.py"}  # where the child reads the argument, for which the program has no line

@@ -18,6 +18,11 @@ pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")
 # Creation
 
 
+def test_a_range_may_stop_above_the_integers_of_64_bits():
+    start = 2**63 - 1
+    assert_same(xp.arange(start, start + 3, dtype="u8"), np.arange(start, start + 3, dtype="u8"))
+
+
 @pytest.mark.parametrize("dtype", [None, "?", "i", np.float32, "complex64"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_arrays_are_made_from_a_shape(dtype, order):

@@ -52,6 +52,8 @@ def test_rsqrt_has_an_output():
     assert out.tolist() == [1, 0.5, np.inf]
     with pytest.raises(TypeError, match="Unsupported type"):
         cupyx.rsqrt(np.ones(3))
+    fused = xp.fuse(kernel_name="roots")(lambda x: cupyx.rsqrt(x + 3))
+    assert fused(xp.array([1.0, 13.0])).tolist() == [0.5, 0.25]
 
 
 def test_the_error_state_is_that_of_linear_algebra():

@@ -81,6 +81,24 @@ def test_every_module_calls_itself_what_cupy_calls_it() -> None:
     assert {name: found for name, (_, found) in told.items()} == {**wanted, "cupy.exceptions": "numpy.exceptions"}
 
 
+def test_modules_are_written_with_the_names_of_cupy(printed: Any) -> None:
+    found = [
+        "cupy",
+        "cupy.testing",
+        "cupy.linalg",
+        "cupy.cuda.stream",
+        "cupyx",
+        "cupyx.scipy.signal",
+        "cupyx.scipy.signal.windows",
+    ]
+    lines = printed(f"import cupy, cupyx.scipy\nprint({', '.join(found)}, sep='\\n')")
+    starts = [line.partition("from ")[0] for line in lines]
+    assert starts == [f"<module '{name}' " for name in found]
+    assert all(Path(line.split("'")[3]).is_file() for line in lines)
+    program = "import cupy, importlib\nassert importlib.reload(cupy.linalg) is cupy.linalg\n"
+    assert printed(f"{program}print(cupy.testing.assert_array_equal.__module__)") == ["cupy.testing._array"]
+
+
 def test_a_program_without_the_names_of_cupy_has_those_of_tcuda(xp: Any) -> None:
     assert xp.__name__ == "tcuda.emulation.xp"
     assert tcuda.emulation.ndarray.__module__ == "tcuda.emulation"
@@ -158,7 +176,7 @@ def test_the_reasons_are_those_of_the_table() -> None:
 
 def test_private_modules_have_what_libraries_use(printed: Any) -> None:
     assert printed("""
-import cupy
+import cupy, warnings
 from cupy import _core
 from cupy._core import internal
 from cupy._core._scalar import get_typename
@@ -170,10 +188,51 @@ assert internal._normalize_axis_index(-1, 3) == 2 and internal._normalize_axis_i
 assert internal.complete_slice(slice(None, None, -1), 3) == slice(2, -1, -1)
 assert internal.infer_unknown_dimension((2, -1), 6) == [2, 3]
 assert get_typename("float32") == "float"
+assert cupy._core._dtype.get_dtype("f") == "float32" and not cupy._util.is_shutting_down()
+cupy._util.check_array(cupy.ones(1), arg_name="x")
+for set_by_the_program in (False, True):
+    cupy.disable_experimental_feature_warning = set_by_the_program
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cupy._util.experimental("f")
+    texts = [(str(warning.message), warning.filename == __file__) for warning in caught]
+    assert texts == [("f is experimental. The interface can change in the future.", True)][set_by_the_program:]
+try:
+    cupy._util.check_array([1], arg_name="x")
+except TypeError as error:
+    assert "'x' must be a cupy.ndarray object" in str(error)
 x, y = cupy.arange(3.0), cupy.zeros(3, "i")
 _core.elementwise_copy(x, y)
 print(y, indexing._ndarray_argwhere(y).ravel())
 """) == ["[0 1 2] [1 2]"]
+
+
+def test_the_settings_of_filters_are_checked_as_in_cupy(printed: Any) -> None:
+    assert printed("""
+import cupy
+from cupyx.scipy.ndimage import _util
+x = cupy.ones((2, 3), "f4")
+assert _util._fix_sequence_arg(2, 2, "size", float) == [2.0, 2.0] and _util._fix_sequence_arg("ab", 1, "mode") == ["ab"]
+assert _util._check_axes((-1, 0), 2) == (1, 0) and _util._check_axes(None, 2) == (0, 1)
+assert _util._check_axes(1, 2) == (1,)
+assert _util._check_mode("wrap") == "wrap" and _util._check_origin(-1, 3) == -1 and _util._get_inttype(x) == "int"
+assert _util._get_output(None, x).dtype == "f4" and _util._get_output("i4", x, (5,)).shape == (5,)
+assert _util._get_output(None, x, complex_output=True).dtype == "c8" and _util._get_output(x, x) is x
+for call in (
+    lambda: _util._fix_sequence_arg([1, 2, 3], 2, "size"),
+    lambda: _util._check_axes((0, 0), 2),
+    lambda: _util._check_axes(2, 2),
+    lambda: _util._check_axes(object(), 2),
+    lambda: _util._check_origin(2, 3),
+    lambda: _util._check_mode("around"),
+    lambda: _util._get_output(x, x, (5,)),
+    lambda: _util._get_output("f4", x, complex_output=True),
+):
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        print(type(error).__name__)
+""") == ["RuntimeError", "ValueError", "AxisError", *["ValueError"] * 2, *["RuntimeError"] * 3]
 
 
 def test_pytest_does_not_warn_of_tcuda(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_structures_are_compared(compare):
         compare(xp.array(one), xp.ones(1))
     with pytest.raises(TypeError, match="different size"):
         compare(xp.array(words), xp.array(words.view("V4")))
-    subarrays = xp.zeros(2, [("a", [("x", "i4")], (3,))])
+    subarrays = xp.zeros(2, np.dtype([("a", [("x", "i4")], (3,))]))
     with pytest.raises(ValueError, match="subarray dtypes"):
         compare(subarrays, subarrays)
 
@@ -107,3 +107,15 @@ def test_an_alignment_can_be_asked_for():
             xp.make_aligned_dtype("f4,f4", alignment=alignment)
     with pytest.raises(ValueError, match="structured dtypes"):
         xp.make_aligned_dtype("f8")
+
+
+@pytest.mark.parametrize("dtype", [[("a", "i4")], {"names": ["a"], "formats": ["i4"]}], ids=type)
+def test_a_dtype_of_an_array_is_no_list_and_no_dictionary(dtype):
+    assert_same_array(xp.array([(1,)], dtype), np.array([(1,)], dtype))  # NumPy makes this array
+    ones = xp.ones(2, "i4")
+    for make in (xp.zeros, xp.empty, xp.ndarray, lambda shape, kind: xp.ndarray(shape, kind, ones.data)):
+        with pytest.raises(TypeError, match="unhashable type: '(list|dict)'"):
+            make(2, dtype)
+    for make in (xp.empty_like, xp.ndarray.astype, xp.ndarray.view, np.empty_like):
+        with pytest.raises(TypeError, match=r"pass numpy\.dtype\("):
+            make(ones, dtype=dtype)

@@ -194,6 +194,17 @@ _LIBCUXX = {
 }
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        *(f"cuda/std/{name}" for name in ("cmath", "cstring", "limits", "type_traits", "utility")),
+        "cupy/cuda_workaround.h",
+    ],
+)
+def test_headers_that_define_the_integer_types_too(header: str, xp: Any) -> None:
+    assert stored(xp, "sizeof(uint64_t) + sizeof(cuda::std::int8_t) + CHAR_BIT", f"#include <{header}>") == 17
+
+
 @pytest.mark.parametrize("header", sorted(_LIBCUXX))
 def test_libcuxx(header: str, xp: Any) -> None:
     table = _LIBCUXX[header]

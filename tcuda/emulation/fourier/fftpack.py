@@ -67,7 +67,7 @@ def get_fft_plan(
     return cufft.Plan1d(length, fft_type, batch, devices=config.devices)
 
 
-def _planned(plan: Any) -> Any:
+def planned(plan: Any) -> Any:
     """Return a scope in which transforms use ``plan``, or the plan in use if ``plan`` is None.
 
     Raises:
@@ -79,35 +79,35 @@ def _planned(plan: Any) -> Any:
 
 def fft(x: Any, n: int | None = None, axis: int = -1, overwrite_x: bool = False, plan: Any = None) -> Any:
     """Return the transform of ``x`` along ``axis``. The contents of ``x`` may be lost if ``overwrite_x`` is true."""
-    with _planned(plan):
+    with planned(plan):
         return FFT["fft"](x, n, axis)
 
 
 def ifft(x: Any, n: int | None = None, axis: int = -1, overwrite_x: bool = False, plan: Any = None) -> Any:
     """Return the inverse of :func:`fft`."""
-    with _planned(plan):
+    with planned(plan):
         return FFT["ifft"](x, n, axis)
 
 
 def fft2(x: Any, shape: Any = None, axes: Any = (-2, -1), overwrite_x: bool = False, plan: Any = None) -> Any:
     """Return the transform of ``x`` along two axes."""
-    with _planned(plan):
+    with planned(plan):
         return FFT["fft2"](x, shape, axes)
 
 
 def ifft2(x: Any, shape: Any = None, axes: Any = (-2, -1), overwrite_x: bool = False, plan: Any = None) -> Any:
     """Return the inverse of :func:`fft2`."""
-    with _planned(plan):
+    with planned(plan):
         return FFT["ifft2"](x, shape, axes)
 
 
 def fftn(x: Any, shape: Any = None, axes: Any = None, overwrite_x: bool = False, plan: Any = None) -> Any:
     """Return the transform of ``x`` along ``axes``."""
-    with _planned(plan):
+    with planned(plan):
         return FFT["fftn"](x, shape, axes)
 
 
 def ifftn(x: Any, shape: Any = None, axes: Any = None, overwrite_x: bool = False, plan: Any = None) -> Any:
     """Return the inverse of :func:`fftn`."""
-    with _planned(plan):
+    with planned(plan):
         return FFT["ifftn"](x, shape, axes)

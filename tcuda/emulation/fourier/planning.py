@@ -232,7 +232,13 @@ def _fft(a: Any, s: Any, axes: Any, value_type: str = "C2C", plan: Any = None) -
 
 
 def _cast(a: Any, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return ``dtype`` if CuPy drops the imaginary parts of ``a`` with a warning, which NumPy refuses."""
+    """Return the type that NumPy must be given for ``a``; None for that of ``a``.
+
+    CuPy computes with float32 where NumPy computes some transforms with float16, and drops the imaginary parts of ``a``
+    with a warning where NumPy refuses them.
+    """
+    if a.dtype == np.float16:
+        return np.dtype(np.float32)
     return dtype if a.dtype.kind == "c" and dtype.kind != "c" else None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import types
-import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from tcuda._process.lazy import backend, cuda
 from tcuda.emulation import creation, numpy_work
 from tcuda.emulation._ndarray import ndarray
 from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.internals.util import experimental
 from tcuda.emulation.random import laws, philox
 from tcuda.emulation.random.captured_state import CapturedState
 from tcuda.emulation.random.covariance import root_of
@@ -163,8 +163,7 @@ class RandomState(Draws):
         method: str = "cholesky",
         dtype: npt.DTypeLike = float,
     ) -> ndarray:
-        experimental = "cupy.random.RandomState.multivariate_normal is experimental."
-        warnings.warn(f"{experimental} The interface can change in the future.", FutureWarning, stacklevel=2)
+        experimental("cupy.random.RandomState.multivariate_normal", stacklevel=3)
         mean, cov = creation.asarray(mean, dtype), creation.asarray(cov, dtype)
         if mean.ndim != 1:
             raise ValueError("mean must be 1 dimensional")

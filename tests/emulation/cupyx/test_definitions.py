@@ -170,3 +170,18 @@ def test_signals_of_cupyx_follow_their_definitions():
         assert given.sum() == xp.asarray(x).sum()
     with pytest.raises(TypeError, match="no setting 'trials'"), cupyx.optimizing.optimize(trials=3):
         pass
+
+
+def test_settings_of_filters_may_be_numpy_arrays_and_their_arrays_may_not():
+    image = xp.asarray(IMAGE)
+    made = ndimage.gaussian_filter(image, np.array([1.0, 2.0]), mode="nearest")
+    np.testing.assert_allclose(made.get(), scipy.ndimage.gaussian_filter(IMAGE, [1.0, 2.0], mode="nearest"))
+    made = ndimage.grey_dilation(image, structure=np.ones((3, 1)))
+    np.testing.assert_allclose(made.get(), scipy.ndimage.grey_dilation(IMAGE, structure=np.ones((3, 1))))
+    with pytest.raises(TypeError, match="Unsupported type"):
+        ndimage.convolve(image, np.ones((3, 3)))
+
+
+def test_a_structure_may_be_a_shape():
+    made = ndimage.binary_erosion(xp.asarray(IMAGE > 0.2), (3, 1))
+    np.testing.assert_array_equal(made.get(), scipy.ndimage.binary_erosion(IMAGE > 0.2, np.ones((3, 1))))

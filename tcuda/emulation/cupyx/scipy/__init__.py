@@ -38,7 +38,7 @@ def _make_modules() -> None:
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         require_scipy(name)
-        module = importlib.import_module(f"{__package__}.{name}")
+        module = globals()[name] = importlib.import_module(f"{__package__}.{name}")
         if __name__ != __package__:  # a program has imported this module by the name of CuPy
             identity.rename(module, f"{__name__}.{name}")
         return module

@@ -13,13 +13,14 @@ def _names(text: str) -> list[str]:
 
 NAMES = {
     "fft": _names("""
-dct dctn dst dstn fft fft2 fftfreq fftn fftshift fht hfft hfft2 hfftn idct idctn idst idstn ifft ifft2 ifftn ifftshift
-ifht ihfft ihfft2 ihfftn irfft irfft2 irfftn next_fast_len rfft rfft2 rfftfreq rfftn
+__ua_convert__ __ua_domain__ __ua_function__ dct dctn dst dstn fft fft2 fftfreq fftn fftshift fht get_fft_plan hfft
+hfft2 hfftn idct idctn idst idstn ifft ifft2 ifftn ifftshift ifht ihfft ihfft2 ihfftn irfft irfft2 irfftn
+next_fast_len rfft rfft2 rfftfreq rfftn
 """),
     "fftpack": _names("fft fft2 fftn get_fft_plan ifft ifft2 ifftn irfft rfft"),
     "linalg": _names("""
 bandwidth block_diag circulant companion convolution_matrix dft expm fiedler fiedler_companion hadamard hankel helmert
-hilbert khatri_rao leslie lu lu_factor lu_solve solve_triangular toeplitz
+hilbert khatri_rao kron leslie lu lu_factor lu_solve solve_triangular toeplitz
 """),
     "interpolate": _names("""
 Akima1DInterpolator BPoly BSpline BarycentricInterpolator CloughTocher2DInterpolator CubicHermiteSpline CubicSpline
@@ -66,21 +67,24 @@ MetricInfo canberra cdist chebyshev check_soft_dependencies cityblock correlatio
 euclidean hamming hellinger jensenshannon kl_divergence minkowski pdist pylibraft_available russellrao sqeuclidean
 """),
     "special": _names("""
-bdtr bdtrc bdtri beta betainc betaincinv betaln binom boxcox boxcox1p cbrt chdtr chdtrc chdtri cosdg cosm1 cotdg
-digamma ellipeinc ellipj ellipk ellipkinc ellipkm1 entr erf erfc erfcinv erfcx erfinv exp1 exp10 exp2 expi expit expm1
-expn exprel fdtr fdtrc fdtri gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn gdtr gdtrc huber i0 i0e
-i1 i1e inv_boxcox inv_boxcox1p j0 j1 k0 k0e k1 k1e kl_div lambertw log1p log_expit log_ndtr log_softmax loggamma logit
-logsumexp lpmv multigammaln nbdtr nbdtrc nbdtri ndtr ndtri pdtr pdtrc pdtri poch polygamma pseudo_huber psi radian
-rel_entr rgamma round shichi sici sinc sindg softmax sph_harm_y spherical_yn tandg wright_bessel xlog1py xlogy y0 y1 yn
-zeta zetac
+bdtr bdtrc bdtri beta betainc betaincinv betaln binom boxcox boxcox1p btdtr btdtri cbrt chdtr chdtrc chdtri cosdg
+cosm1 cotdg digamma ellipeinc ellipj ellipk ellipkinc ellipkm1 entr erf erfc erfcinv erfcx erfinv exp1 exp10 exp2 expi
+expit expm1 expn exprel fdtr fdtrc fdtri gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn gdtr gdtrc
+huber i0 i0e i1 i1e inv_boxcox inv_boxcox1p j0 j1 k0 k0e k1 k1e kl_div lambertw log1p log_expit log_ndtr log_softmax
+loggamma logit logsumexp lpmv multigammaln nbdtr nbdtrc nbdtri ndtr ndtri pdtr pdtrc pdtri poch polygamma pseudo_huber
+psi radian rel_entr rgamma round shichi sici sinc sindg softmax sph_harm sph_harm_y spherical_yn tandg wright_bessel
+xlog1py xlogy y0 y1 yn zeta zetac
 """),
     "stats": _names("boxcox_llf entropy trim_mean zmap zscore"),
 }
 """The names of the functions, by module."""
 
 DEFINITIONS = {
+    "fft": "tcuda.emulation.cupyx.scipy.definitions.fft",
+    "linalg": "tcuda.emulation.cupyx.scipy.definitions.linalg",
     "ndimage": "tcuda.emulation.cupyx.scipy.definitions.ndimage",
     "signal": "tcuda.emulation.cupyx.scipy.definitions.signal",
+    "special": "tcuda.emulation.cupyx.scipy.definitions.special",
     "spatial": "tcuda.emulation.cupyx.scipy.definitions.spatial",
     "spatial.distance": "tcuda.emulation.cupyx.scipy.definitions.distance",
     "fftpack": "tcuda.emulation.fourier.fftpack",

@@ -34,10 +34,10 @@ class Namespace(ModuleType):
     def __init__(self, module: str) -> None:
         super().__init__(f"{_HERE}.{module}", f"``cupyx.scipy.{module}`` on arrays of emulated devices.")
         vars(self).update(_module=module, _filled=False, __path__=[])
-        self.__spec__ = ModuleSpec(self.__name__, None, is_package=True)
+        self.__spec__ = ModuleSpec(self.__name__, None, origin=__file__, is_package=True)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
+        if not name.startswith("_") or name in catalogue.NAMES[vars(self)["_module"]]:
             self._fill()
             if name in vars(self):
                 return vars(self)[name]
@@ -74,8 +74,10 @@ def functions_of(module: str) -> dict[str, Any]:
         elif isinstance(original, type):
             made[name] = held.class_of(original) if held.is_of_scipy(original) else original
         else:
-            check = getattr(own, "check", None)
-            computed = of_scipy(original, check and functools.partial(check, name))
+            check, taken = (getattr(own, rule, None) for rule in ("check", "taken"))
+            computed = of_scipy(
+                original, check and functools.partial(check, name), taken and functools.partial(taken, name)
+            )
             made[name] = named(computed, f"{_HERE}.{module}", name, original.__doc__)
     for name, item in made.items():
         if isinstance(item, type) and issubclass(item, held.Held):
@@ -121,18 +123,24 @@ def _universal(original: np.ufunc, module: str, name: str) -> ufunc:
 
 
 def of_scipy(
-    function: Callable[..., Any], check: Callable[[Mapping[str, Any]], None] | None = None
+    function: Callable[..., Any],
+    check: Callable[[Mapping[str, Any]], None] | None = None,
+    taken: Callable[[str, Any], Any] | None = None,
 ) -> Callable[..., Any]:
     """Return ``function`` of SciPy, or of the same kind, for arrays of the device.
 
     Args:
         function: The function.
         check: Called with the arguments of a call by their names, to refuse what CuPy refuses.
+        taken: Called with the name and the value of an argument. It returns the value as SciPy takes it.
     """
     parameters = _parameters(function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if taken is not None:
+            args = (*map(taken, parameters, args), *args[len(parameters) :])
+            kwargs = {name: taken(name, value) for name, value in kwargs.items()}
         named_arguments = {**dict(zip(parameters, args, strict=False)), **kwargs}
         if check is not None:
             check(named_arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,40 @@ _BY_RANK = (
     "percentile_filter",
     "rank_filter",
 )
+_SETTINGS = frozenset(
+    [
+        "axes",
+        "footprint",
+        "mode",
+        "offset",
+        "order",
+        "origin",
+        "output_shape",
+        "radius",
+        "sampling",
+        "shape",
+        "shift",
+        "sigma",
+        "size",
+        "zoom",
+    ]
+)
+"""The parameters that CuPy takes from a NumPy array as from a list."""
+
+
+def taken(name: str, parameter: str, value: Any) -> Any:
+    """Return the value of a parameter as SciPy takes it.
+
+    Args:
+        name: The name of the function.
+        parameter: The name of the parameter.
+        value: The value that the program gives.
+    """
+    if isinstance(value, np.ndarray) and (parameter in _SETTINGS or (parameter, name[:4]) == ("structure", "grey")):
+        return value.tolist()
+    if parameter == "structure" and type(value) is tuple and name.startswith("binary_"):  # in CuPy, a shape
+        return np.ones(value, bool).tolist()
+    return value
 
 
 def check(name: str, arguments: Mapping[str, Any]) -> None:
@@ -92,7 +127,7 @@ def _scipys(name: str) -> Callable[..., Any]:
     """Return a function of SciPy for arrays of the device."""
     from tcuda.emulation.cupyx.scipy import namespaces
 
-    return namespaces.of_scipy(getattr(ndimage, name), lambda arguments: check(name, arguments))
+    return namespaces.of_scipy(getattr(ndimage, name), functools.partial(check, name), functools.partial(taken, name))
 
 
 def _into(output: Any, made: Any) -> Any:

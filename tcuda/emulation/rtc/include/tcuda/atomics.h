@@ -16,6 +16,17 @@ inline TCUDA_UNRECORDED void after_operation_without_effect() {
     if (++count % 64 == 0) pause();
 }
 
+// Comes before an exchange. Few programs use the previous value, so its read counts as a read of what the exchange
+// itself has written.
+template <class T>
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_write(T *address) {
+#ifdef TCUDA_CHECKED
+    check(reinterpret_cast<abi::Address>(address), sizeof(T), true);
+#else
+    (void)address;
+#endif
+}
+
 #ifdef TCUDA_RACES
 // The accesses of an atomic function are one access, whose line is that of the call of the function.
 #define TCUDA_IN_ATOMIC TCUDA_UNSANITIZED __attribute__((noinline))
@@ -53,8 +64,7 @@ inline TCUDA_IN_ATOMIC T atomically(T *address, abi::Scope scope, Operation oper
 
 template <class T>
 inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
-    // Few programs use the previous value, so its read counts as a read of what the exchange itself has written.
-    check_bytes(address, sizeof(T), true);
+    check_write(address);
     check_update(address);
     TCUDA_TOUCH(address, touch_in(scope));
     T previous = *address;
