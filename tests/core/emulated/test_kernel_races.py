@@ -190,6 +190,121 @@ def test_writes_of_the_same_value_are_told_apart(value: str, same: bool) -> None
     assert found.race.first.kind == found.race.second.kind == "write"
 
 
+# Guesses for a compare-and-swap
+
+LOOP = """
+    {kind}* place = ({kind}*)out;
+    {kind} old = *place, assumed;
+    {between}
+    do {{
+        assumed = old;
+        old = atomicCAS(place, assumed, {next});
+    }} while (assumed != old);
+"""
+SWAPS = {
+    "sum of doubles": ("unsigned long long", "__double_as_longlong(1.0 + __longlong_as_double(assumed))"),
+    "largest float": ("int", "__float_as_int(fmaxf((float)i, __int_as_float(assumed)))"),
+    "smallest float": ("unsigned", "__float_as_uint(fminf((float)i, __uint_as_float(assumed)))"),
+    "sum in half a word": ("unsigned", "(assumed & 0xffff) | ((assumed >> 16) + 1) << 16"),
+    "sum of shorts": ("unsigned short", "(unsigned short)(assumed + 1)"),
+}
+SWITCH = "(void)*(volatile float*)x;"  # the other threads run up to here, or to their ends
+
+
+@pytest.mark.parametrize("between", ["", SWITCH, f"if (t % 3 == 0) {SWITCH}"])
+@pytest.mark.parametrize("swap", SWAPS)
+def test_a_plain_read_whose_value_a_compare_and_swap_tests_is_no_race(swap: str, between: str) -> None:
+    kind, following = SWAPS[swap]
+    source = kernel(LOOP.format(kind=kind, next=following, between=between))
+    for grid, block in ((1, 32), (1, 96), (4, 64)):
+        out = np.zeros(64)
+        assert races_of(source, floats(), out, grid=grid, block=block) == []
+        total = grid * block
+        expected = {"sum of doubles": total, "largest float": np.float32(total - 1).view(np.int32), "smallest float": 0}
+        if swap in expected:
+            assert out.view(np.float64 if kind == "unsigned long long" else np.int32)[0] == expected[swap]
+        else:
+            assert out.view(np.uint16)[1 if "half" in swap else 0] == total
+
+
+def test_a_compare_and_swap_tests_the_value_of_each_turn() -> None:
+    body = """
+    unsigned assumed;
+    do { assumed = *out; BETWEEN } while (atomicCAS(out, assumed, assumed + 1) != assumed);"""
+    for between in ("", SWITCH):
+        out = ints().view(np.uint32)
+        source = kernel(body.replace("BETWEEN", between), "float* x, unsigned* out")
+        assert races_of(source, floats(), out, grid=2, block=64) == []
+        assert out[0] == 128
+
+
+@pytest.mark.parametrize("between", ["", SWITCH])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (*out < i + 1) {{ {between} atomicMax(out, i + 1); }}",
+        "if (*out == 0) {{ {between} atomicExch(out, 1); }}",
+        "const int old = *out; {between} atomicAdd(out, 1); atomicCAS(out, old, 5);",
+        "const int old = *out; {between} __syncwarp(); atomicCAS(out, old, 5);",
+        "const int old = *out; {between} atomicCAS(out + 1, old, 5); atomicAdd(out, 1);",
+        "const int old = *out; {between} if (t % 2) atomicCAS(out, old, old + 1); else x[t] = old;",
+        "const int old = *out; {between} atomicCAS(out, old, old + 1); if (t == 5) x[0] = *out;",
+    ],
+)
+def test_a_plain_read_without_a_compare_and_swap_is_a_race(body: str, between: str) -> None:
+    source = kernel(body.format(between=between), "float* x, int* out")
+    for grid, block in ((1, 64), (3, 32)):
+        found = races_of(source, floats(), ints(), grid=grid, block=block)
+        lines = {line.partition(":")[0] for race in found for line in race.lines}
+        assert lines >= {"read", "atomic"}
+
+
+@pytest.mark.parametrize("reader", [0, 40])
+@pytest.mark.parametrize("block", [64, 1])
+def test_one_guess_before_or_after_the_atomic_function_of_another_thread(reader: int, block: int) -> None:
+    body = """
+    if (i == READER) { const int old = *out; SWITCH; FOLLOWING }
+    else if (i == 40 - READER) atomicAdd(out, 1);"""
+    body = body.replace("READER", str(reader)).replace("SWITCH;", SWITCH)
+    grid = 64 // block
+    used = "float* x, int* out"
+    right = kernel(body.replace("FOLLOWING", "atomicCAS(out, old, old + 1);"), used)
+    assert races_of(right, floats(), ints(), grid=grid, block=block) == []
+    # A guess is no excuse for a plain write.
+    wrong = right.replace("atomicAdd(out, 1)", "*out = 1")
+    assert races_of(wrong, floats(), ints(), grid=grid, block=block) != []
+    wrong = kernel(body.replace("FOLLOWING", "*out = old + 1;"), used)
+    assert races_of(wrong, floats(), ints(), grid=grid, block=block) != []
+    for following in ("x[1] = old;", "atomicMax(out, old);"):
+        found = races_of(kernel(body.replace("FOLLOWING", following), used), floats(), ints(), grid=grid, block=block)
+        read = "read: if (i == READER) { const int old".replace("READER", str(reader))
+        pairs = [race for race in found if any(line.startswith(read) for line in race.lines)]
+        assert len(pairs) == 1
+        assert pairs[0].race.count == 1
+        assert pairs[0].race.size == 4
+
+
+def test_a_guess_of_bytes_beside_the_compare_and_swap_is_a_race() -> None:
+    body = """
+    if (t == 0) { const int2 old = *(int2*)out; atomicCAS(out, old.x, 5); x[0] = old.y; }
+    else atomicAdd(out + t % 2, 1);"""
+    found = one(races_of(kernel(body, "float* x, int* out"), floats(), ints(), block=64))
+    assert found.race.size == 4
+
+
+def test_the_exchange_of_the_compiler_is_an_atomic_function() -> None:
+    used = "float* x, int* out"
+    assert races_of(kernel("__atomic_exchange_n(out, i, __ATOMIC_RELAXED);", used), floats(), ints()) == []
+    body = "if (t == 0) __atomic_exchange_n(out, i, __ATOMIC_RELAXED); else x[t] = *out;"
+    assert races_of(kernel(body, used), floats(), ints()) != []
+    swap = """
+    int old = *out, order = __ATOMIC_RELAXED;
+    while (!__atomic_compare_exchange_n(out, &old, old + 1, false, order, order));"""
+    out = ints()
+    assert races_of(kernel(swap, used), floats(), out, grid=2) == []
+    assert out[0] == 64
+
+
 # Warps
 
 

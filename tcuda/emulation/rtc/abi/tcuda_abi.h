@@ -38,7 +38,8 @@ struct Record {
     Address read_bytes;
 };
 
-// What an access does, for the search for races. The memory of `fresh` comes new from the heap.
+// What an access does, for the search for races. The memory of `fresh` comes new from the heap. `compared` is no access:
+// it comes before the access of a function that compares the memory with what the thread has read there before.
 enum class Touch : unsigned {
     read,
     write,
@@ -48,6 +49,7 @@ enum class Touch : unsigned {
     atomic_of_block,  // an update that is atomic for the threads of the block
     atomic_of_device, // an update that is atomic for all threads
     fresh,
+    compared,
 };
 
 // Whose accesses a fence orders.

@@ -55,6 +55,11 @@ public:
     bool knows(unsigned thread, AccessStamp stamp) const {
         return before_barrier(stamp) || stamps::thread(stamp) == thread || knows_lane(thread, stamp);
     }
+    // Whether the thread of an access of this block has met other threads since: at a barrier or a function of its
+    // warp.
+    bool before_meeting(AccessStamp stamp) const {
+        return before_barrier(stamp) || knows_lane(stamps::thread(stamp), stamp);
+    }
     // For each lane of the thread's warp, the number of its first step of which the thread does not know.
     const std::uint32_t *known_steps(unsigned thread) const { return &known_[thread * lanes]; }
     bool has_joined(unsigned thread) const { return joined_[thread / lanes] != 0; }

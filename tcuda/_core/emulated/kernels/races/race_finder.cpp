@@ -9,12 +9,21 @@ namespace tcuda {
 namespace {
 
 constexpr unsigned lanes_of_warp = BlockClock::lanes;
+constexpr std::size_t most_conflicts = 2 * lanes_of_warp; // of one access, before they are reported
 
 bool contains(const abi::Range &range, std::uintptr_t address) {
     return address - range.begin < range.end - range.begin;
 }
 
+bool of_same_warp(AccessStamp one, AccessStamp other) {
+    return stamps::thread(one) / lanes_of_warp == stamps::thread(other) / lanes_of_warp;
+}
+
 std::uint32_t lane_of(AccessStamp stamp) { return 1u << stamps::thread(stamp) % lanes_of_warp; }
+
+template <typename Item, typename Erases> void erase_if(std::vector<Item> &items, Erases erases) {
+    items.erase(std::remove_if(items.begin(), items.end(), erases), items.end());
+}
 
 // Calls `use` with each access of a value of the shadow, until `use` returns false.
 template <typename Use> void each_member(Shadow &shadow, std::uint64_t value, Use use) {
@@ -41,13 +50,15 @@ bool ModuleMemory::is_shared(std::uintptr_t address) const {
 RaceFinder::RaceFinder(ModuleMemory memory, abi::Index grid, abi::Index block)
     : memory_(std::move(memory)), grid_(grid), block_(block), clock_(block.x * block.y * block.z),
       hand_overs_(clock_, block.x * block.y * block.z), hints_(clock_) {
-    conflicts_.reserve(8);
+    conflicts_.reserve(most_conflicts);
     overwritten_.reserve(8);
+    open_reads_.reserve(OpenRead::most);
 }
 
 // The life of a launch
 
 void RaceFinder::start_block(abi::Index block) noexcept {
+    close_all_reads();
     clock_.start_block(block.x + grid_.x * (block.y + grid_.y * block.z));
     hand_overs_.start_block();
     hints_.start_block();
@@ -57,6 +68,7 @@ void RaceFinder::pass_barrier() noexcept {
     if (stopped_)
         return;
     try {
+        close_all_reads();
         hand_overs_.pass_barrier();
         clock_.pass_barrier();
     } catch (const std::bad_alloc &) {
@@ -69,6 +81,9 @@ void RaceFinder::join(unsigned warp, std::uint32_t lanes) noexcept {
     if (stopped_)
         return;
     try {
+        close_reads([&](const OpenRead &open) {
+            return open.reader / lanes_of_warp == warp && (lanes >> open.reader % lanes_of_warp & 1) != 0;
+        });
         hand_overs_.join(warp, lanes);
         clock_.join(warp, lanes);
     } catch (const std::bad_alloc &) {
@@ -92,6 +107,7 @@ void RaceFinder::finish() noexcept {
     if (std::exchange(stopped_, true))
         return;
     quick_ = false;
+    close_all_reads();
     look_at_overwritten();
     shadow_ = Shadow();
 }
@@ -127,11 +143,19 @@ void RaceFinder::touch_slowly(unsigned thread, std::uintptr_t address, std::uint
             return;
         }
         thread_ = thread;
+        if (touch == abi::Touch::compared) {
+            compared(address, size);
+            return;
+        }
         kind_ = kind_of(touch);
         if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
             kind_ = AccessKind::volatile_release;
         const auto code = static_cast<std::uint32_t>(site - memory_.library.begin);
         now_ = clock_.now(thread) | sites_.number(code, kind_, size);
+        if (kind_ != AccessKind::read && !open_reads_.empty())
+            close_reads([&](const OpenRead &open) {
+                return open.reader == thread && open.conflict.begin < address + size && address < open.conflict.end;
+            });
         if (is_plain(kind_)) {
             look_at(address, size);
         } else {
@@ -233,6 +257,124 @@ void RaceFinder::forget(std::uintptr_t address, std::uint64_t size) {
     }
 }
 
+// Guesses
+
+// Forgets what the thread has read as a guess at what a compare-and-swap finds.
+void RaceFinder::compared(std::uintptr_t address, std::uint64_t size) {
+    const std::uintptr_t end = address + size;
+    for (std::uintptr_t begin = address / Shadow::unit * Shadow::unit; begin < end; begin += Shadow::unit) {
+        ShadowCell &cell = shadow_.page(begin >> Shadow::page_shift)[begin / Shadow::unit % Shadow::page_cells];
+        if (!Shadow::is_split(cell) && (begin < address || end < begin + Shadow::unit))
+            shadow_.split(cell);
+        if (!Shadow::is_split(cell)) {
+            cell.read = without_guess(cell.read, cell.written);
+            continue;
+        }
+        for (unsigned part = 0; part < Shadow::unit; ++part) {
+            ShadowCell &byte = shadow_.parts(cell)[part];
+            if (begin + part - address < size)
+                byte.read = without_guess(byte.read, byte.written);
+        }
+    }
+    erase_if(open_reads_, [&](const OpenRead &open) {
+        return open.reader == thread_ && address <= open.conflict.begin && open.conflict.end <= end;
+    });
+}
+
+// The reads of a cell without those that the thread has made since it last met others or wrote here.
+std::uint64_t RaceFinder::without_guess(std::uint64_t read, std::uint64_t written) {
+    BlockTime own_write{};
+    each_member(shadow_, written, [&](const ShadowMember &member) {
+        if (is_of_present_thread(member))
+            own_write = std::max(own_write, clock_.time_of(member.stamp));
+        return true;
+    });
+    const auto is_own_guess = [&](const ShadowMember &member) {
+        return is_of_present_thread(member) && kind(member.stamp) == AccessKind::read &&
+               own_write < clock_.time_of(member.stamp) &&
+               !clock_.before_meeting(stamps::with_thread(member.stamp, thread_));
+    };
+    if (read == 0)
+        return 0;
+    if (!Shadow::is_reference(read))
+        return is_own_guess({read, 0}) ? 0 : read;
+    ShadowGroup &group = shadow_.group(read);
+    ShadowGroup left{};
+    unsigned count = 0;
+    bool changed = false;
+    for (unsigned place = 0; place < ShadowGroup::most && group.stamps[place] != 0; ++place) {
+        ShadowMember member{group.stamps[place], group.lanes[place]};
+        if (is_own_guess(member)) {
+            changed = true;
+            member.lanes &= ~(1u << thread_ % lanes_of_warp);
+            if (member.lanes == 0)
+                continue;
+        }
+        left.stamps[count] = member.stamp;
+        left.lanes[count++] = member.lanes;
+    }
+    if (!changed)
+        return read;
+    if (count == 0) {
+        shadow_.drop(read);
+        return 0;
+    }
+    group = left;
+    // The group may have had the thread as a rival.
+    return Shadow::reference(static_cast<std::uint32_t>(read), Shadow::Rivals::none, Shadow::phase(read),
+                             Shadow::is_of_one_block(read));
+}
+
+// Whether an access of this block is a plain read of which the thread may still make a guess.
+bool RaceFinder::is_guess(AccessStamp stamp) const {
+    return kind(stamp) == AccessKind::read && clock_.of_this_block(stamp) && !clock_.before_meeting(stamp);
+}
+
+// Whether it is not known yet if the conflict is a race.
+bool RaceFinder::leave_open(const Conflict &conflict) {
+    const bool reads = kind_ == AccessKind::read && is_atomic(kind(conflict.first));
+    if (!reads && !(is_atomic(kind_) && is_guess(conflict.first)))
+        return false;
+    const unsigned reader = reads ? thread_ : stamps::thread(conflict.first);
+    for (OpenRead &open : open_reads_) {
+        if (open.reader == reader && open.conflict.begin == conflict.begin && open.conflict.end == conflict.end &&
+            stamps::site(open.conflict.first) == stamps::site(conflict.first) &&
+            stamps::site(open.second) == stamps::site(now_)) {
+            ++open.count;
+            if (needs_more(open.missing, conflict.first, now_))
+                open.missing = missing(conflict.first, conflict.begin);
+            return true;
+        }
+    }
+    // Without room, nobody is accused.
+    if (open_reads_.size() < OpenRead::most)
+        open_reads_.push_back({conflict, now_, reader, missing(conflict.first, conflict.begin), 1});
+    return true;
+}
+
+// Reports the races of the reads that get no compare-and-swap any more.
+template <typename Closes> void RaceFinder::close_reads(Closes closes) {
+    erase_if(open_reads_, [&](const OpenRead &open) {
+        if (!closes(open))
+            return false;
+        KernelRace *const race = note(open.conflict, open.second, false, &open.missing);
+        if (race != nullptr)
+            race->count += open.count;
+        return true;
+    });
+}
+
+void RaceFinder::close_all_reads() noexcept {
+    if (open_reads_.empty())
+        return;
+    try {
+        close_reads([](const OpenRead &) { return true; });
+    } catch (const std::bad_alloc &) {
+        stopped_ = failed_ = true;
+        quick_ = false;
+    }
+}
+
 // Order
 
 // Whether the two accesses are a race if nothing orders them.
@@ -299,7 +441,9 @@ void RaceFinder::compare_member(const ShadowMember &member, std::uintptr_t begin
         const AccessStamp stamp = stamps::with_thread(member.stamp, other);
         if (!comes_before(stamp, begin)) {
             add(stamp, begin, size);
-            return;
+            // Of several reads that are left open, each may be the one that is a race.
+            if (!is_atomic(kind_) || !is_guess(stamp))
+                return;
         }
     }
 }
@@ -387,14 +531,18 @@ Shadow::Rivals RaceFinder::rivals_in(const ShadowGroup &group, unsigned count) c
     return rivals;
 }
 
+bool RaceFinder::is_of_present_thread(const ShadowMember &member) const {
+    const bool same_warp = stamps::thread(member.stamp) / lanes_of_warp == thread_ / lanes_of_warp;
+    const bool same_lane = member.lanes == 0 ? stamps::thread(member.stamp) == thread_
+                                             : same_warp && (member.lanes >> thread_ % lanes_of_warp & 1) != 0;
+    return same_lane && clock_.of_this_block(member.stamp);
+}
+
 // The place of the read of the thread among the reads of a cell; 0 if there is none.
 unsigned RaceFinder::own_read(std::uint64_t read) {
     unsigned site = 0;
     each_member(shadow_, read, [&](const ShadowMember &member) {
-        const bool same_warp = stamps::thread(member.stamp) / lanes_of_warp == thread_ / lanes_of_warp;
-        const bool mine = member.lanes == 0 ? stamps::thread(member.stamp) == thread_
-                                            : same_warp && (member.lanes & lane_of(now_)) != 0;
-        if (mine && clock_.of_this_block(member.stamp))
+        if (is_of_present_thread(member))
             site = stamps::site(member.stamp);
         return site == 0;
     });
@@ -413,7 +561,7 @@ void RaceFinder::add(AccessStamp first, std::uintptr_t begin, unsigned size) {
             return;
         }
     }
-    if (conflicts_.size() == 8)
+    if (conflicts_.size() == most_conflicts)
         report_all();
     conflicts_.push_back({first, begin, begin + size});
 }
@@ -432,33 +580,47 @@ unsigned RaceFinder::shown_site(unsigned site) {
                : site;
 }
 
-void RaceFinder::report(const Conflict &conflict) {
-    const unsigned one = shown_site(stamps::site(conflict.first)), other = shown_site(stamps::site(now_));
+// Whether what orders other accesses at the same places does not reach far enough for these two.
+bool RaceFinder::needs_more(Missing known, AccessStamp first, AccessStamp second) const {
+    return known <= Missing::barrier &&
+           (!clock_.of_this_block(first) || (known == Missing::warp_barrier && !of_same_warp(first, second)));
+}
+
+// The race of the conflict; null if the log has no room. `missing` may be null if `second` is the present access.
+KernelRace *RaceFinder::note(const Conflict &conflict, AccessStamp second, bool same_value, const Missing *found) {
+    const unsigned one = shown_site(stamps::site(conflict.first)), other = shown_site(stamps::site(second));
     bool is_new;
     KernelRace *const race = log_.race_of(one, other, is_new);
     if (race == nullptr)
-        return;
-    const AccessKind first = kind(conflict.first);
-    const bool both_write = writes(first) && writes(kind_);
-    const bool near = clock_.of_this_block(conflict.first);
+        return nullptr;
+    const auto word = [&] { return found != nullptr ? *found : missing(conflict.first, conflict.begin); };
     if (is_new) {
         *race = {conflict.begin,
                  conflict.end - conflict.begin,
                  described(conflict.first),
-                 described(now_),
-                 missing(conflict.first, conflict.begin),
-                 both_write && !is_atomic(first) && !is_atomic(kind_),
+                 described(second),
+                 word(),
+                 same_value,
                  memory_.is_shared(conflict.begin),
                  0};
-    } else if (race->missing <= Missing::barrier &&
-               (!near || (race->missing == Missing::warp_barrier &&
-                          stamps::thread(conflict.first) / lanes_of_warp != thread_ / lanes_of_warp))) {
-        race->missing = missing(conflict.first, conflict.begin);
+    } else if (needs_more(race->missing, conflict.first, second)) {
+        race->missing = word();
     }
+    return race;
+}
+
+void RaceFinder::report(const Conflict &conflict) {
+    if (leave_open(conflict))
+        return;
+    const AccessKind first = kind(conflict.first);
+    const bool both_write = writes(first) && writes(kind_);
+    KernelRace *const race = note(conflict, now_, both_write && !is_atomic(first) && !is_atomic(kind_), nullptr);
+    if (race == nullptr)
+        return;
     ++race->count;
     if (both_write && race->missing == Missing::atomic && own_read_ != 0) {
         // The read of an update comes before its write, and was reported first.
-        KernelRace *const of_read = log_.find(one, own_read_);
+        KernelRace *const of_read = log_.find(shown_site(stamps::site(conflict.first)), own_read_);
         if (of_read != nullptr && of_read->missing <= Missing::barrier)
             of_read->missing = Missing::atomic;
     }

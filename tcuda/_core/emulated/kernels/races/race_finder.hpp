@@ -62,6 +62,18 @@ private:
         unsigned char bytes[most];
     };
 
+    // A conflict of a plain read with an atomic access that is no race if the next access of the reader to these bytes
+    // is a compare-and-swap: what was read is only a guess at what the swap will find.
+    struct OpenRead {
+        static constexpr std::size_t most = 64;
+
+        Conflict conflict;
+        AccessStamp second;
+        unsigned reader;
+        Missing missing;
+        std::uint64_t count;
+    };
+
     static AccessKind kind_of(abi::Touch touch);
     bool is_quick(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch, std::uintptr_t site);
     void touch_slowly(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
@@ -84,11 +96,20 @@ private:
     std::uint64_t with_present(std::uint64_t value, std::uintptr_t address);
     Shadow::Rivals rivals_in(const ShadowGroup &group, unsigned count) const;
     bool replaces(AccessStamp other) const;
+    void compared(std::uintptr_t address, std::uint64_t size);
+    std::uint64_t without_guess(std::uint64_t read, std::uint64_t written);
+    bool is_guess(AccessStamp first) const;
+    bool leave_open(const Conflict &conflict);
+    template <typename Closes> void close_reads(Closes closes);
+    void close_all_reads() noexcept;
+    bool is_of_present_thread(const ShadowMember &member) const;
     unsigned own_read(std::uint64_t read);
 
     void add(AccessStamp first, std::uintptr_t begin, unsigned size);
     void report(const Conflict &conflict);
     void report_all();
+    bool needs_more(Missing known, AccessStamp first, AccessStamp second) const;
+    KernelRace *note(const Conflict &conflict, AccessStamp second, bool same_value, const Missing *missing);
     Missing missing(AccessStamp first, std::uintptr_t address) const;
     RacingAccess described(AccessStamp stamp) const;
     unsigned shown_site(unsigned site);
@@ -113,6 +134,7 @@ private:
     unsigned own_read_ = 0; // the place of the read of the same memory by the same thread; 0 if there is none
     std::vector<Conflict> conflicts_;
     std::vector<Overwritten> overwritten_;
+    std::vector<OpenRead> open_reads_;
 };
 
 // Whether nothing more needs to be known of the accesses of the value: they come before the last barrier of the block.

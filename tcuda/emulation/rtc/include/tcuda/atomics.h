@@ -76,6 +76,7 @@ inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
 template <class T>
 inline TCUDA_IN_ATOMIC T compared_and_exchanged(T *address, abi::Scope scope, T expected, T value) {
     check_update(address);
+    TCUDA_TOUCH(address, abi::Touch::compared);
     // A comparison that fails only reads.
     TCUDA_TOUCH(address, *address == expected ? touch_in(scope) : abi::Touch::atomic_read);
     T previous = *address;

@@ -108,6 +108,8 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
     TCUDA_HIDDEN TCUDA_UNSANITIZED int __tsan_atomic##bits##_##name(                                                   \
         volatile tcuda_bits##bits *address, tcuda_bits##bits *expected, tcuda_bits##bits value, int order, int) {      \
         TCUDA_BEFORE(order)                                                                                            \
+        tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::compared,                              \
+                     __builtin_return_address(0));                                                                     \
         TCUDA_CHECK_UPDATE(bits)                                                                                       \
         const tcuda_bits##bits old = *address;                                                                         \
         const bool same = old == *expected;                                                                            \
@@ -132,11 +134,14 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
                      __builtin_return_address(0));                                                                     \
         *address = value;                                                                                              \
     }                                                                                                                  \
-    TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_exchange(volatile type *address, type value, int) {      \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_exchange(volatile type *address, type value,             \
+                                                                       int order) {                                    \
+        TCUDA_BEFORE(order)                                                                                            \
         tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                                    \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                                   \
+        TCUDA_CHECK_UPDATE(bits)                                                                                       \
         const type old = *address;                                                                                     \
         *address = value;                                                                                              \
+        TCUDA_AFTER(order)                                                                                             \
         return old;                                                                                                    \
     }                                                                                                                  \
     TCUDA_ATOMIC_UPDATE(bits, fetch_add, old + value)                                                                  \
