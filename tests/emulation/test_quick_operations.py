@@ -172,7 +172,7 @@ def test_views_of_views_have_the_whole_array_as_base() -> None:
 
 @pytest.mark.parametrize("shape", [3, (3,), (2, 3), (), 0, (0, 3), [2, 3], np.int64(3), (np.int64(3),), (1,) * 40])
 def test_new_arrays_have_the_shape_and_type_that_the_program_names(shape: Any) -> None:
-    for dtype in (float, "f4", "float32", np.float32, np.dtype("q"), "l", np.longlong, [("a", "i4")], None):
+    for dtype in (float, "f4", "float32", np.float32, np.dtype("q"), "l", np.longlong, np.dtype([("a", "i4")]), None):
         made, model = xp.empty(shape, dtype), np.empty(shape, dtype)
         assert (made.shape, made.dtype, made.dtype.char) == (model.shape, model.dtype, model.dtype.char)
         assert made.strides == model.strides or not model.size

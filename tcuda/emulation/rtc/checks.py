@@ -53,8 +53,10 @@ _GCC_EACH = (
     "-fno-builtin-memcmp",
     *_GCC[4:],
 )
-_RACES = ("-DTCUDA_RACES=1", "-g1")
-"""The flags that tell a launch where each access is. Of the debug information, only the lines are needed."""
+_RACES = ("-DTCUDA_RACES=1", "-g1", "-fno-code-hoisting")
+"""The flags that tell a launch where each access is. Of the debug information, only the lines are needed. Code hoisting
+would make one access of two equal ones in different branches, and so lose a line.
+"""
 _GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")
 # The type of a pointer says which addresses are possible, also where the compiler reads an object in parts. Programs

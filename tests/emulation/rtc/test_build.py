@@ -246,6 +246,6 @@ def test_the_variable_for_checks_chooses_races(value: str, races: bool, benign: 
 def test_a_wrong_check_says_what_is_allowed() -> None:
     with pytest.raises(
         ValueError,
-        match="memory, memory:neighbours=off, padding, barriers, types, races. races:benign=off is races without",
+        match="memory, memory:neighbours=off, padding, barriers, types, races, init. races:benign=off is races without",
     ):
         checks.parsed("race", "checks")

@@ -246,8 +246,9 @@ __global__ void KERNEL(const int* x, int* starts, int* lengths, int* count) {
     if (t == 0) runs = of_warps[0] + of_warps[1];
     __syncthreads();  // missing barrier: ;
     if (t < runs) {
-        starts[t] = heads[t];  // B
-        lengths[t] = (t + 1 < runs ? heads[t + 1] : 64) - heads[t];
+        int first = heads[t];  // B
+        starts[t] = first;
+        lengths[t] = (t + 1 < runs ? heads[t + 1] : 64) - first;
     }
     if (t == 0) *count = runs;
 }
