@@ -19,12 +19,16 @@ public:
         std::uint32_t size;
         AccessKind kind;
         bool updates; // whether a thread writes here what it has read before
+        // The first thread that writes here, plainly, what it has used by an atomic function before; and whether
+        // another thread of its block, or of another block, does so too.
+        std::uint32_t block = 0, thread_after_atomic = 0; // the thread plus one
+        bool several_after_atomic = false, blocks_after_atomic = false;
     };
 
     CodeSites() : entries_(places) {
         sites_.reserve(most);
         for (unsigned kind = 0; kind < unknown; ++kind)
-            sites_.push_back({0, 0, static_cast<AccessKind>(kind), false});
+            sites_.push_back(Site{0, 0, static_cast<AccessKind>(kind), false});
     }
 
     // The number of the place.
@@ -35,7 +39,7 @@ public:
             if (entry >> 16 == key)
                 return entry & 0xffff;
             if (entry == 0)
-                return add(entry, key, {code, shown(size), kind, false});
+                return add(entry, key, Site{code, shown(size), kind, false});
         }
     }
     Site &operator[](unsigned number) { return sites_[number]; }
@@ -44,7 +48,7 @@ public:
 private:
     static constexpr unsigned most = 1u << stamps::site_bits;
     static constexpr unsigned places = 4 * most; // of the table
-    static constexpr unsigned unknown = 8;       // one for each kind
+    static constexpr unsigned unknown = 8; // one for each kind
 
     static std::uint32_t shown(std::uint64_t size) {
         return static_cast<std::uint32_t>(std::min<std::uint64_t>(size, std::numeric_limits<std::uint32_t>::max()));

@@ -109,6 +109,10 @@ void RaceFinder::finish() noexcept {
     quick_ = false;
     close_all_reads();
     look_at_overwritten();
+    // Several threads write one value at one place of the code. No order of them helps.
+    for (KernelRace &race : log_.races())
+        if (race.same_value && race.first.code == race.second.code && race.first.code != 0)
+            race.missing = Missing::atomic;
     shadow_ = Shadow();
 }
 
@@ -227,6 +231,7 @@ void RaceFinder::visit(ShadowCell &cell, std::uintptr_t begin, unsigned size) {
     if (write && cell.read != 0)
         compare(cell.read, begin, size);
     if (kind_ == AccessKind::write) {
+        note_write_after_atomic(cell.written);
         shadow_.drop(cell.written);
         shadow_.drop(cell.read);
         cell = {now_, 0};
@@ -551,6 +556,36 @@ unsigned RaceFinder::own_read(std::uint64_t read) {
     return site;
 }
 
+void RaceFinder::note_write_after_atomic(std::uint64_t written) {
+    bool after_atomic = false;
+    each_member(shadow_, written, [&](const ShadowMember &member) {
+        after_atomic = is_of_present_thread(member) && is_atomic(kind(member.stamp));
+        return !after_atomic;
+    });
+    if (!after_atomic)
+        return;
+    CodeSites::Site &site = sites_[stamps::site(now_)];
+    if (site.thread_after_atomic == 0) {
+        site.block = clock_.block();
+        site.thread_after_atomic = thread_ + 1;
+    } else if (site.block != clock_.block()) {
+        site.blocks_after_atomic = true;
+    } else if (site.thread_after_atomic != thread_ + 1) {
+        site.several_after_atomic = true;
+    }
+}
+
+// Whether each access is atomic, or stands where several threads write what they use by atomic functions: there an
+// atomic function is missing, and no one thread sets the memory up.
+bool RaceFinder::is_plain_part_of_atomic(AccessStamp first, AccessStamp second) const {
+    const bool near = clock_.of_this_block(first);
+    const auto fits = [&](AccessStamp stamp) {
+        const CodeSites::Site &site = sites_[stamps::site(stamp)];
+        return is_atomic(site.kind) || site.several_after_atomic || (site.blocks_after_atomic && !near);
+    };
+    return fits(first) && fits(second);
+}
+
 // Races
 
 // Adds bytes to the conflicts of the present access.
@@ -606,6 +641,8 @@ KernelRace *RaceFinder::note(const Conflict &conflict, AccessStamp second, bool 
     } else if (needs_more(race->missing, conflict.first, second)) {
         race->missing = word();
     }
+    if (race->missing != Missing::scope && is_plain_part_of_atomic(conflict.first, second))
+        race->missing = Missing::atomic;
     return race;
 }
 

@@ -110,6 +110,8 @@ private:
     void report_all();
     bool needs_more(Missing known, AccessStamp first, AccessStamp second) const;
     KernelRace *note(const Conflict &conflict, AccessStamp second, bool same_value, const Missing *missing);
+    void note_write_after_atomic(std::uint64_t written);
+    bool is_plain_part_of_atomic(AccessStamp first, AccessStamp second) const;
     Missing missing(AccessStamp first, std::uintptr_t address) const;
     RacingAccess described(AccessStamp stamp) const;
     unsigned shown_site(unsigned site);

@@ -43,6 +43,7 @@ public:
     KernelRace *find(std::uint32_t one, std::uint32_t other);
 
     const std::vector<KernelRace> &races() const { return races_; }
+    std::vector<KernelRace> &races() { return races_; }
     std::size_t left_out() const { return left_out_; }
 
 private:
