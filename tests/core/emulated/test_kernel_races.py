@@ -284,12 +284,39 @@ def test_one_guess_before_or_after_the_atomic_function_of_another_thread(reader:
         assert pairs[0].race.size == 4
 
 
-def test_a_guess_of_bytes_beside_the_compare_and_swap_is_a_race() -> None:
-    body = """
-    if (t == 0) { const int2 old = *(int2*)out; atomicCAS(out, old.x, 5); x[0] = old.y; }
+@pytest.mark.parametrize("between", ["", SWITCH])
+@pytest.mark.parametrize("reader", [0, 63])
+def test_a_guess_of_bytes_beside_the_compare_and_swap_is_a_race(reader: int, between: str) -> None:
+    body = f"""
+    if (t == {reader}) {{ const int2 old = *(int2*)out; {between} atomicCAS(out, old.x, 5); x[0] = old.y; }}
     else atomicAdd(out + t % 2, 1);"""
+    out = ints()
+    found = one(races_of(kernel(body, "float* x, int* out"), floats(), out, block=64))
+    assert (found.race.address - out.ctypes.data, found.race.size) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        "if (t == 0) atomicAdd(out, 1); if (t == 0) atomicCAS(out, old, 5);",
+        "__syncwarp(); if (t == 0) atomicCAS(out, old, 5);",
+    ],
+)
+def test_a_compare_and_swap_after_another_use_is_too_late_for_a_guess(following: str) -> None:
+    body = f"if (t < 32) {{ const int old = t == 0 ? *out : 0; {following} }} else if (t == 40) atomicAdd(out, 1);"
     found = one(races_of(kernel(body, "float* x, int* out"), floats(), ints(), block=64))
-    assert found.race.size == 4
+    assert (found.race.first.kind, found.race.second.thread[0]) == ("read", 40)
+
+
+def test_each_of_several_readers_needs_its_own_compare_and_swap() -> None:
+    body = f"""
+    if (t < 32) {{ const int old = *out; {SWITCH} if (t < LANES) atomicCAS(out, old + 7, 5); }}
+    else atomicAdd(out, 1);"""
+    used = "float* x, int* out"
+    assert races_of(kernel(body.replace("LANES", "32"), used), floats(), ints(), block=33) == []
+    body = body.replace("atomicCAS", "x[t + 64] = old; if (t < 31) atomicCAS").replace("LANES", "32")
+    found = one(races_of(kernel(body, used), floats(), ints(), block=33))
+    assert (found.race.first.thread[0], found.race.second.thread[0], found.race.count) == (31, 32, 1)
 
 
 def test_the_exchange_of_the_compiler_is_an_atomic_function() -> None:
