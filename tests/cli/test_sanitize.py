@@ -706,10 +706,12 @@ def test_races_in_kernels_of_child_processes_are_found_too(sanitize: Sanitize) -
     done = sanitize(IN_CHILD, options=("--kernels", "--json", "program.py"))
     assert done.returncode == 1
     found = json.loads(done.stdout)["races"]
-    assert [(race["kernel"], race["memory"]["index"]) for race in found] == [("last", [0])] * 2
-    assert [len(race["processes"]) for race in found] == [0, 1]
+    # Races with equal stacks are one race. A copy of a process, which this test may use, has other stacks than its child.
+    assert {(race["kernel"], *race["memory"]["index"]) for race in found} == {("last", 0)}
+    assert sum(race["count"] for race in found) == 2 * 7  # of each of the seven later threads, in two processes
+    assert len(found[-1]["processes"]) == 1
     lines = [line.strip() for line in done.stderr.splitlines()]
-    assert lines.count("launched at program.py:9") == 2
+    assert lines.count("launched at program.py:9") == len(found)
     assert sum(re.fullmatch(r"in child process \d+", line) is not None for line in lines) == 1
     assert sanitize(IN_CHILD).returncode == 0  # without the option, no kernel is looked into
 

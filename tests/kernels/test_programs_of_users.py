@@ -151,6 +151,7 @@ __global__ void counted_under_a_lock(int* lock, int* count) {
     bool done = false;
     while (!done) {
         if (atomicCAS(lock, 0, 1) == 0) {
+            __threadfence();
             *count += 1;
             __threadfence();
             atomicExch(lock, 0);
