@@ -706,7 +706,7 @@ def test_races_in_kernels_of_child_processes_are_found_too(sanitize: Sanitize) -
     done = sanitize(IN_CHILD, options=("--kernels", "--json", "program.py"))
     assert done.returncode == 1
     found = json.loads(done.stdout)["races"]
-    # Races with equal stacks are one race. A copy of a process, which this test may use, has other stacks than its child.
+    # Races with equal stacks are one race. A copy of a process, in which the command may run, has other stacks.
     assert {(race["kernel"], *race["memory"]["index"]) for race in found} == {("last", 0)}
     assert sum(race["count"] for race in found) == 2 * 7  # of each of the seven later threads, in two processes
     assert len(found[-1]["processes"]) == 1
