@@ -24,7 +24,7 @@ struct EmulatedTimeline {
     int device = 0, multiprocessors = 0;
     bool blocking = false; // whether the stream and the default stream of its device wait for each other
 
-    // Of an object of the class or of a subclass.
+    // Returns the timeline in a Python object, whose class is that of timelines or a subclass.
     static EmulatedTimeline &of(nanobind::handle object) { return *nanobind::inst_ptr<EmulatedTimeline>(object); }
 };
 

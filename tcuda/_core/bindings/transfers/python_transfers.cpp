@@ -63,7 +63,7 @@ nb::object new_list(Py_ssize_t size) {
 
 } // namespace
 
-// One call: the work, and the current stream of each device.
+// A call of the owner, with its work and the current stream of each device.
 class PythonTransfers::Call : public WaitGuard {
 public:
     explicit Call(PythonTransfers &owner)

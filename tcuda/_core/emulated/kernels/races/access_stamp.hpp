@@ -7,7 +7,7 @@
 
 namespace tcuda {
 
-// What an access does. A release is a write to a volatile variable by a thread that has called a fence before.
+// The kinds of accesses. A release is a write to a volatile variable by a thread that has called a fence before.
 enum class AccessKind : std::uint8_t {
     read,
     write,

@@ -34,7 +34,7 @@ void BlockClock::join(unsigned warp, std::uint32_t members) {
     joined_[warp] = 1;
     std::uint32_t *const all = &known_[warp * lanes * lanes];
     std::uint32_t together[lanes] = {};
-    // What a member knows of members is less than what they know of themselves.
+    // The loop finds what the members know of other lanes. If all lanes are members, there are no other lanes.
     for (std::uint32_t rest = ~members == 0 ? 0 : members; rest != 0; rest &= rest - 1) {
         const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
         const std::uint32_t *const known = all + lane * lanes;
