@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._base.errors import OutOfMemoryError
 from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
-from tcuda.emulation import allocation_lines, rtc
+from tcuda.emulation import rtc
 from tcuda.emulation._launcher import Launcher
 from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 
@@ -71,7 +71,7 @@ class Backend:
         if checks.padding:
             ledger.set_padding(_PADDING)
         if checks.races:
-            allocation_lines.begin()
+            ledger.keep_stacks(True)
         if checks.init:
             self._runtime.contents.watch(True)
         self._runtime.announceStreams(ledger)

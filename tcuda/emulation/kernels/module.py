@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TextIO, cast
 from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
 from tcuda._runtime.emulated import launch_limits
-from tcuda.emulation import allocation_lines, rtc
+from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import element_types
 from tcuda.emulation.kernels.element_types import ElementTypes
@@ -249,7 +250,7 @@ def load(
     """
     checks = rtc.chosen()
     if checks.races:
-        allocation_lines.begin()
+        ledger().keep_stacks(True)
     key = (cuda.getDevice(), code, options, backend, names, jitify, checks)
     module = _loaded.get(key)
     if module is None:
