@@ -139,15 +139,13 @@ class Backend:
 
         return compile_kernel(source, name, options)
 
-    @functools.cached_property
-    def _transfers(self) -> Transfers:
+    @staticmethod
+    @functools.cache
+    def transfers() -> Transfers:
+        """Return the object that works on arrays of several devices."""
         from tcuda.emulation.transfers import Transfers
 
         return Transfers()
-
-    def transfers(self) -> Transfers:
-        """Return the object that works on arrays of several devices."""
-        return self._transfers
 
     def generator_type(self) -> type[Any]:
         """Import NumPy and return the class of generators for emulated arrays."""

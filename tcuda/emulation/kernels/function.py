@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.unwritten import Origin
-    from tcuda.emulation.kernels.element_types import ElementTypes
+    from tcuda.emulation.kernels.arguments import ElementTypes
     from tcuda.emulation.kernels.launch_races import LaunchRaces
     from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
@@ -196,7 +196,7 @@ class Function:
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
         handle = backend.current_stream(device).ptr if stream is None else stream.ptr
-        ranges = [] if captured else memory_access.ranges_of(arrays, device)
+        ranges = [] if captured else _ranges_of(arrays, device)
         if _runtime.is_late and not captured:
             ranges += memory_access.ranges_of_pointers(self.parameters, packed, device)
         work = _Work(self, grid, block, packed, shared, ranges, device)
@@ -210,7 +210,7 @@ class Function:
         _runtime.launch(
             handle,
             work,
-            sum(array.nbytes for array in arrays),
+            sum(array._host.nbytes for array in arrays),
             _FLOPS_PER_THREAD * grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2],
             name=self.name,
             addresses=[array._block.ptr for array in arrays if array._block.ptr],
@@ -479,6 +479,16 @@ class _Work:
     @property
     def _call(self) -> str:
         return f"cuLaunchKernel({self._kernel.name})"
+
+
+def _ranges_of(arrays: Sequence[Strided], device: int) -> list[tuple[int, int]]:
+    """Return the beginning and the end of the blocks of ``arrays`` that kernels of ``device`` may use."""
+    blocks = {array._block for array in arrays}
+    return [
+        (block.ptr, block.ptr + block.requested)
+        for block in blocks
+        if block.ptr and _runtime.canAccess(device, block.device)
+    ]
 
 
 def _dimensions(name: str, numbers: tuple[int, ...]) -> tuple[int, int, int]:

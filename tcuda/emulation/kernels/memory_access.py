@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda.emulation.strided import Strided
 
 _runtime = cast("EmulatedRuntime", cuda)
 _PAGE = 4096
@@ -20,16 +19,6 @@ _POINTER_BYTES = 8
 _UNIT = 512
 _NEAR = 4096
 """A block that ends this many bytes before a wrong address is likely the block that the kernel meant."""
-
-
-def ranges_of(arrays: Iterable[Strided], device: int) -> list[tuple[int, int]]:
-    """Return the beginning and the end of the blocks of ``arrays`` that kernels of ``device`` may use."""
-    blocks = {array._block for array in arrays}
-    return [
-        (block.ptr, block.ptr + block.requested)
-        for block in blocks
-        if block.ptr and _runtime.canAccess(device, block.device)
-    ]
 
 
 def ranges_of_pointers(parameters: Iterable[tuple[str, int, int]], packed: bytes, device: int) -> list[tuple[int, int]]:

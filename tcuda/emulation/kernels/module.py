@@ -16,8 +16,7 @@ from tcuda._process.ledger import ledger
 from tcuda._runtime.emulated import launch_limits
 from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
-from tcuda.emulation.kernels import element_types
-from tcuda.emulation.kernels.element_types import ElementTypes
+from tcuda.emulation.kernels.arguments import ElementTypes, element_types
 from tcuda.emulation.kernels.function import Function
 from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
@@ -75,7 +74,7 @@ class Module:
         text = "" if bounds is None else ctypes.string_at(bounds[0]).decode()
         self._most_threads = launch_bounds.parsed(text)
         self._static = static_memory.sizes(library)
-        self._elements = element_types.of_kernels(self._host)
+        self._elements = element_types(self._host)
         self._globals = global_variables.variables(library, source)
         self._library = library if checks.races or checks.shared else b""
         self.mapping = {name: name for name in names}
