@@ -198,7 +198,7 @@ def at_once(
     inputs: int = 1,
     kinds: dict[tuple[Any, ...], np.dtype[Any]] | None = None,
 ) -> Callable[..., Any]:
-    """Return a callable that does the work of ``function`` for plain operands, and hands others to ``fallback``.
+    """Return a callable that does the work of ``function`` for usual operands, and hands others to ``fallback``.
 
     The callable is in the core, because a small operation takes less time than a few functions in Python.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from tcuda import _core
 from tcuda._base.errors import UnwrittenMemoryError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.unwritten import Origin
     from tcuda.emulation.kernels.arguments import ElementTypes
     from tcuda.emulation.kernels.launch_races import LaunchRaces
-    from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
 
@@ -49,6 +48,20 @@ _BARRIER = (
     "threads that have returned. Let all threads of the block reach the barrier, or turn this check off with "
     "TCUDA_EMULATED_CHECKS=memory."
 )
+
+
+class RecordedKernel(NamedTuple):
+    """A kernel in the form whose launches note what the kernel reads and writes.
+
+    Attributes:
+        host: The kernel.
+        complete: Whether every access has a check. If not, the check of a write after a read may be missing.
+        variables: The name, the beginning and the end of each global variable of the module, by address.
+    """
+
+    host: _core.EmulatedFunction
+    complete: bool
+    variables: list[tuple[str, int, int]]
 
 
 class _Module(SourceFacts, Protocol):

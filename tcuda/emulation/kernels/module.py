@@ -17,10 +17,9 @@ from tcuda._runtime.emulated import launch_limits
 from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels.arguments import ElementTypes, element_types
-from tcuda.emulation.kernels.function import Function
-from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
+from tcuda.emulation.kernels.function import Function, RecordedKernel
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
-from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, static_memory
+from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, shared_memory
 from tcuda.emulation.rtc.shared_memory import shared_variables
 from tcuda.emulation.rtc.source_lines import source_lines
 
@@ -73,7 +72,7 @@ class Module:
         bounds = self._host.symbol(launch_bounds.SYMBOL)
         text = "" if bounds is None else ctypes.string_at(bounds[0]).decode()
         self._most_threads = launch_bounds.parsed(text)
-        self._static = static_memory.sizes(library)
+        self._static = shared_memory.static_sizes(library)
         self._elements = element_types(self._host)
         self._globals = global_variables.variables(library, source)
         self._library = library if checks.races or checks.shared else b""

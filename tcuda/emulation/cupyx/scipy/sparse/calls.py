@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import numpy_work, refusals, transfer
+from tcuda.emulation import copies, numpy_work, refusals
 from tcuda.emulation.cupyx.scipy.sparse.layout import ARRAYS, HOST, Layout, taken_apart
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def wait_for_contents(name: str) -> None:
         RuntimeError: The current stream captures.
     """
     refusals.require_contents(name)
-    transfer.wait_for_contents(name)
+    copies.wait_for_contents(name)
 
 
 def _apart_on_device(value: Any) -> Any:
