@@ -61,7 +61,7 @@ def _members(found: Any, name: str) -> dict[str, Any]:
 def _signature(found: Any, name: str) -> str:
     own = name.rpartition(".")[2]
     if found.is_attribute and found.annotation and str(found.annotation) == "TypeAlias":
-        return f"{own} = {str(found.value).strip(chr(34))}"
+        return f"{own} = {str(found.value).strip('\'"')}"
     if found.is_attribute:
         return f"{own}: {found.annotation}" if found.annotation else own
     if found.is_module:
