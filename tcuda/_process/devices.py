@@ -26,8 +26,22 @@ class CupyDevice(Protocol):
 
 
 DeviceArgument: TypeAlias = "int | str | DeviceLike | CupyDevice | None"
-"""An index, ``"cuda"``, ``"cuda:1"``, a ``cupy.cuda.Device``, an object with ``type`` and ``index``, or None for the
-current device."""
+"""The type of every argument that names a device, for annotations.
+
+A device is
+
+* None or ``"cuda"``: the current device,
+* an integer such as ``1``, the index of the device,
+* a text such as ``"cuda:1"``,
+* a ``torch.device``, or another object with ``type`` and ``index``,
+* a ``cupy.cuda.Device``, or another object with ``id`` and ``int()``.
+
+Example:
+    >>> def free_memory(device: tcuda.DeviceArgument = None) -> int:
+    ...     return tcuda.mem_get_info(device)[0]  # bytes
+    >>> free_memory("cuda:0") == free_memory(0)
+    True
+"""
 
 
 class Device(NamedTuple):

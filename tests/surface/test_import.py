@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import inspect
 import json
 import shutil
 import subprocess
@@ -146,7 +147,16 @@ def test_xp_is_the_array_module_of_the_runtime() -> None:
 
 
 def test_names_that_are_looked_up_late_are_listed() -> None:
-    assert {"xp", "emulation", "Stream"} <= set(dir(tcuda))
+    assert {"xp", "emulation", "Stream", "memory", "__version__", "_lazy_init"} <= set(dir(tcuda))
+
+
+def test_names_that_the_package_imports_for_its_own_use_are_not_listed() -> None:
+    listed = {name for name in dir(tcuda) if not name.startswith("_")}
+    modules = {name for name in listed if inspect.ismodule(getattr(tcuda, name))}
+    assert listed - modules - {"xp"} == {*tcuda.__all__} - modules - {"__version__"}
+    assert {getattr(tcuda, name).__name__ for name in modules - {"xp"}} == {
+        f"tcuda.{name}" for name in modules - {"xp"}
+    }
 
 
 def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_output_of: OutputOf) -> None:
