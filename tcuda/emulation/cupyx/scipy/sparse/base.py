@@ -167,8 +167,8 @@ class _spbase:
     def _converted(self, format: str, copy: Any, reads: bool) -> Any:
         if format == self.format:
             return self.copy() if copy else self
-        room = max(self.shape) if {"csr", "csc"} >= {self.format, format} else 0
-        if self.format in ("coo", "dia"):
+        room = max(self.shape) if {"csr", "csc"} >= {self.format, format} or self.format == "dia" else 0
+        if self.format == "coo":
             room = self.shape[-1 if format == "csc" else 0]
         made = call(host.method(f"to{format}"), (self,), reads=reads, room=room)
         if self._layout.canonical and (self.format, format) in _KEEPS_ORDER:

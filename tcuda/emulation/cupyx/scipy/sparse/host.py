@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda.emulation.cupyx.scipy.sparse.calls import MANY, Plain
+from tcuda.emulation.cupyx.scipy.sparse.layout import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,6 +60,17 @@ def _broadcast(a: Any, b: Any) -> tuple[Any, Any]:
             places = np.zeros(max(lengths) if min(lengths) else 0, int)
             a, b = (m[(slice(None),) * axis + (places,)] if m.shape[axis] == 1 else m for m in (a, b))
     return a, b
+
+
+def columns_of_diagonals(matrix: Any) -> Any:
+    """Return ``matrix``, which has diagonals, by columns; SciPy's ``tocsc`` needs memory for each row, too."""
+    rows, columns = matrix.shape
+    data = matrix.data[:, :columns]
+    column = np.broadcast_to(np.arange(data.shape[1]), data.shape)
+    row = column - matrix.offsets[:, None]
+    stored = (row >= 0) & (row < rows) & (data != 0)
+    kind = HOST.coo_array if isinstance(matrix, HOST.sparray) else HOST.coo_matrix
+    return kind((data[stored], (row[stored], column[stored])), shape=matrix.shape).tocsc()
 
 
 def is_sparse(value: Any) -> bool:
