@@ -1586,9 +1586,18 @@ class LaunchReader:
                 memory the region, the kind and the label, whether the extent is known, and whether the kind is known.
         """
     def launch(
-        self, device: int, stream: int, function: int, name: str | None, parameters: int, extra: int = 0, count: int = 1
+        self,
+        device: int,
+        stream: int,
+        function: int,
+        name: str | None,
+        parameters: int,
+        extra: int = 0,
+        count: int = 1,
+        grid: Sequence[int] = (1, 1, 1),
+        block: Sequence[int] = (1, 1, 1),
     ) -> None:
-        """Tell the detector of ``count`` launches."""
+        """Tell the detector of ``count`` launches with these numbers of blocks and of threads of a block."""
     def seconds(self, function: int, name: str | None, parameters: int, count: int) -> float:
         """Return how long ``count`` readings of a launch take."""
     def module_loaded(self, module: int, image: int) -> None: ...
