@@ -9,6 +9,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base import log
 from tcuda._base.arguments import flag, pool_id, text
 from tcuda._base.copying import refusing
 from tcuda._base.errors import AcceleratorError
@@ -217,6 +218,7 @@ class CUDAGraph:
                 expected.end()
             captures.append(capture)
         self._beginning = False
+        log.debug("A capture begins on stream %#x of device %d.", stream, index)
 
     def _undo_end(self) -> None:
         """Drop the capture that :meth:`capture_end` failed to end."""
@@ -272,6 +274,7 @@ class CUDAGraph:
         self._find_launcher()
         self._end_capture()
         self._ending = False
+        log.debug("The capture on stream %#x ends with %d nodes.", capture.stream, nodes)
         if not nodes:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
