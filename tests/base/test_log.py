@@ -10,7 +10,7 @@ import pytest
 
 import tcuda
 from tcuda._base import log
-from tcuda.emulation.rtc import build
+from tcuda.emulation.rtc.build import build
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf, RunPython
@@ -45,7 +45,7 @@ def test_the_compile_of_a_kernel_is_logged_and_then_its_place_in_the_cache(
     source = 'extern "C" __global__ void logged_kernel(float* x) { x[0] = 1; }'
     with caplog.at_level(logging.DEBUG, logger="tcuda"):
         for _ in range(2):
-            build.build(source)
+            build(source)
     messages = [record.getMessage() for record in caplog.records if "logged_kernel" in record.getMessage()]
     assert re.fullmatch(r"Kernels logged_kernel were compiled in \d+ ms by .+\.", messages[0])
     assert re.fullmatch(r"Kernels logged_kernel were compiled before: \d+ bytes in the cache\.", messages[1])
