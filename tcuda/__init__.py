@@ -119,6 +119,7 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__ = lazy_names(__name__, ("comm", "emulation", "nccl", "sanitizer"))
 
+_initialization.log_if_asked()
 refuse_absent_modules()
 watch_cupy()
 _initialization.sanitize_if_asked()

@@ -60,8 +60,9 @@ def _members(found: Any, name: str) -> dict[str, Any]:
 
 def _signature(found: Any, name: str) -> str:
     own = name.rpartition(".")[2]
-    if found.is_attribute and found.annotation and str(found.annotation) == "TypeAlias":
-        return f"{own} = {str(found.value).strip('\'"')}"
+    if found.is_attribute and str(found.annotation) == "TypeAlias":
+        meaning = str(found.value).strip("'\"")
+        return f"{own} = {meaning}"
     if found.is_attribute:
         return f"{own}: {found.annotation}" if found.annotation else own
     if found.is_module:

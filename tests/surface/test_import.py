@@ -10,12 +10,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
-from support.absent_names import TABLE, absent
+from support.absent_names import ARRAY_NAMES, TABLE, absent, array_names
 from tcuda import _core
 from tcuda._base.absent import about
 
@@ -109,6 +109,23 @@ def test_an_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(run_
         refused = ["ImportError", f"cannot import name {name!r} from 'tcuda'{reason}", f"tcuda.{name}"]
         lacking = ["AttributeError", f"module 'tcuda' has no attribute {name!r}{reason}", name]
         assert before[name] == after[name] == [lacking, refused, refused]
+
+
+def test_an_error_for_a_name_of_arrays_points_to_xp(xp: Any) -> None:
+    for name, in_xp in json.loads(ARRAY_NAMES.read_text()).items():
+        if not hasattr(tcuda, name) and name not in absent():
+            assert about(name) == f". Arrays are CuPy's: write tcuda.xp.{in_xp}."
+    with pytest.raises(
+        AttributeError, match=r"^module 'tcuda' has no attribute 'zeros'\. .* write tcuda\.xp\.zeros\.$"
+    ):
+        tcuda.zeros  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ImportError, match=r"cannot import name 'tensor' from 'tcuda'\. .* write tcuda\.xp\.asarray\.$"):
+        from tcuda import tensor  # type: ignore[attr-defined]  # noqa: F401
+    assert hasattr(xp, "asarray")
+
+
+def test_the_table_of_the_names_of_arrays_is_up_to_date() -> None:
+    assert json.loads(ARRAY_NAMES.read_text(encoding="utf-8")) == array_names()
 
 
 @pytest.mark.parametrize(
