@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from tcuda._sanitizer._stacks import Frame
 
 
+TOUCHES = "read by the host", "write by the host"
+"""Accesses by the program itself, of which only the first byte is known."""
+
+
 class Stacks(NamedTuple):
     """The whole stacks of a race.
 
@@ -41,7 +45,8 @@ def race_of(found: _core.Race) -> Race:
     """Return a race of the core in plain values, with the names of the streams and the missing order."""
     overlap = found.overlap
     names = stream_names(_stream(found.current), _stream(found.previous))
-    current = access_of(found.current, overlap, names.current, found.previous if found.current.host else None)
+    touched = found.current.host and found.current.operation in TOUCHES
+    current = access_of(found.current, overlap, names.current, found.previous if touched else None)
     previous = access_of(found.previous, overlap, names.previous)
     earlier = allocation_of(found.previous_allocation) if found.use_after_free else None
     return Race(

@@ -203,7 +203,7 @@ class Race:
             f"{size} {'byte' if size == 1 else 'bytes'}. The current access: {current.where}. "
             f"The previous access: {previous.where}."
         )
-        if current.host and current.elements is not None:
+        if current.host and current.operation.endswith("by the host") and current.elements is not None:
             shared = (
                 f"the host touches byte {current.elements.first} of the {current.region.size} bytes of the previous "
                 "access first, and perhaps other bytes later."

@@ -33,6 +33,7 @@ struct Use {
     Region region;
     AccessKind kind = AccessKind::read;
     bool possible = false; // whether the operation may leave the region alone
+    bool page_locked = false; // whether the region is known to be page-locked memory of the host
     NameId label = 0;      // the name of the argument
 };
 
