@@ -23,12 +23,12 @@ PAGE = (REPOSITORY / "docs" / "mpi-and-ray.md").read_text()
 EXAMPLE = re.compile(r"^```py\n(.*?)^```\n.*?^```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def example(library: str) -> tuple[str, str]:
-    """Return the program of the page that imports ``library``, and what the page says that the program prints."""
-    (found,) = [
-        match.groups() for match in EXAMPLE.finditer(PAGE) if re.search(rf"(import|from) {library}\b", match[1])
+def example(library: str, number: int = 0) -> tuple[str, str]:
+    """Return a program of the page that imports ``library``, and what the page says that the program prints."""
+    found = [
+        (match[1], match[2]) for match in EXAMPLE.finditer(PAGE) if re.search(rf"(import|from) {library}\b", match[1])
     ]
-    return found
+    return found[number]
 
 
 def test_two_ranks_of_mpi_add_their_arrays(tmp_path: Path) -> None:
@@ -47,6 +47,25 @@ def test_two_ranks_of_mpi_add_their_arrays(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed
+
+
+def test_the_detector_finds_both_mistakes_of_the_example(tmp_path: Path) -> None:
+    found = launcher()
+    if found is None or importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("needs mpi4py and an MPI library, such as the package mpich")
+    code, printed = example("mpi4py", 1)
+    (tmp_path / "sums.py").write_text(code)
+    done = subprocess.run(
+        [found, "-n", "1", sys.executable, "-m", "tcuda", "sanitize", "--emulated", "sums.py"],
+        cwd=tmp_path,
+        env={**os.environ, **mpi_environment()},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1, done.stderr
+    assert printed in done.stderr
+    assert "missing: request.Wait() before sums.py:10" in done.stderr
 
 
 @pytest.mark.long

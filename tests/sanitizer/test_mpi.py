@@ -116,7 +116,8 @@ def test_two_ranks_under_the_command(wait: str, tmp_path: Path) -> None:
     program = tmp_path / "ranks.py"
     program.write_text(_TWO_RANKS.format(wait=wait, allowed=not wait))
     done = subprocess.run(
-        [launcher() or "", "-n", "2", sys.executable, "-m", "tcuda", "sanitize", "--emulated", program],
+        [launcher() or "", "-n", "2", sys.executable, "-m", "tcuda", "sanitize", "--emulated", program.name],
+        cwd=tmp_path,
         env={**os.environ, **mpi_environment()},
         capture_output=True,
         text=True,
@@ -187,7 +188,7 @@ with tcuda.sanitizer.check():
     pending = [comm.Irecv(host, source=0) for _ in range(50)]  # memory that no device uses
     assert detector.sizes()["slots"] == before
     for _ in pending:
-        comm.Send(host, dest=0)
+        comm.Send(numpy.ones(10), dest=0)
     MPI.Request.Waitall(pending)
 """
     done = run_python(code, **mpi_environment())
