@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._sanitizer._advice import missing_order
 from tcuda._sanitizer._doubt import doubt_of
-from tcuda._sanitizer._race import Race, access_of, allocation_of
+from tcuda._sanitizer._race import TOUCHES, Race, access_of, allocation_of
 from tcuda._sanitizer._stacks import frames, users
 from tcuda._sanitizer._stream_names import stream_names
 
 if TYPE_CHECKING:
     from tcuda import _core
     from tcuda._sanitizer._stacks import Frame
-
-
-TOUCHES = "read by the host", "write by the host"
-"""Accesses by the program itself, of which only the first byte is known."""
 
 
 class Stacks(NamedTuple):
