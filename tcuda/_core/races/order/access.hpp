@@ -36,6 +36,7 @@ struct Use {
     Region region;
     AccessKind kind = AccessKind::read;
     bool possible = false; // whether the operation may leave the region alone
+    bool page_locked = false; // whether the region is known to be page-locked memory of the host
     NameId label = 0;      // the name of the argument
     std::shared_ptr<SureBytes> sure; // of a possible use: the bytes of the operation that are certain; may be null
 };

@@ -222,6 +222,8 @@ GraphContent::Node ContentReader::node_of(libcuda::GraphNode handle, int type) {
             read_fill(fill, &uses);
         node.kept.name = fill_name;
         node.kept.uses = KeptUses({uses.data(), uses.size()});
+    } else if (type == libcuda::node_type_host) {
+        node.kept.name = RaceDetector::host_function;
     }
     return node;
 }
