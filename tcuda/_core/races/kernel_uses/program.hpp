@@ -1,6 +1,7 @@
 // The code of a kernel in a form in which the threads of a launch can be followed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,9 @@ namespace tcuda::kernel_uses {
 struct LaunchSizes {
     std::array<unsigned, 3> grid{}, block{};
     bool operator==(const LaunchSizes &other) const { return grid == other.grid && block == other.block; }
+    bool are_known() const {
+        return std::count(grid.begin(), grid.end(), 0u) == 0 && std::count(block.begin(), block.end(), 0u) == 0;
+    }
 };
 
 // What a step does with numbers or with memory. A result that no other action gives is unknown.
@@ -56,7 +60,12 @@ enum class Action : std::uint8_t {
 
 enum class Relation : std::uint8_t { equal, unequal, less, less_or_equal, greater, greater_or_equal };
 enum class Joint : std::uint8_t { none, conjunction, disjunction, exclusive };
-enum class Storing : std::uint8_t { generic, global, elsewhere }; // `elsewhere`: no memory that other kernels can use
+enum class Storing : std::uint8_t {
+    generic,
+    global,
+    own,       // the parameters, and the variables of the thread
+    elsewhere, // memory that no other kernel can use, and that is not followed
+};
 
 // An operand of a step.
 struct Source {

@@ -63,6 +63,7 @@ struct Function {
     std::vector<std::string_view> names;     // to which operands refer
     std::vector<std::uint32_t> labels;       // the places of the labels to which branches go; no_label if unknown
     std::uint32_t registers = 0;
+    bool has_vector_registers = false; // with elements such as `%v.x`, which are not told apart
 };
 
 // The operand with this number of those in brackets; null if there are fewer.

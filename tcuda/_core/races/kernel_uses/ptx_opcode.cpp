@@ -149,7 +149,7 @@ Step move_of(Words words) {
 Storing storing_of(Space space) {
     return space == Space::generic                              ? Storing::generic
            : space == Space::global                             ? Storing::global
-           : space == Space::parameter || space == Space::local ? Storing::generic // their addresses are apart
+           : space == Space::parameter || space == Space::local ? Storing::own
                                                                 : Storing::elsewhere;
 }
 
@@ -166,7 +166,8 @@ Step memory_of(Action action, std::string_view opcode, const Operation &operatio
 Step unfollowed(const Operation &operation) {
     Step step;
     for (const auto &memory : operation.memory)
-        if (memory.kind != Kind::none && storing_of(memory.space) != Storing::elsewhere) {
+        if (memory.kind != Kind::none && storing_of(memory.space) != Storing::elsewhere &&
+            storing_of(memory.space) != Storing::own) {
             step.action = Action::load; // from an unknown address
             step.storing = Storing::generic;
             step.is_strong = true;

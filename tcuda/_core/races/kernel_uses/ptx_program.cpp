@@ -207,7 +207,9 @@ private:
         }();
         const bool is_vector = step->results > instruction.results;
         if (step->action == Action::move && (step->sources != 1 || is_vector)) {
-            step->action = step->results == 1 || step->sources == 1 ? Action::pack : Action::forget;
+            step->action = (step->results == 1 && step->sources > 1) || (step->results > 1 && step->sources == 1)
+                               ? Action::pack
+                               : Action::forget;
             return;
         }
         if (step->sources < expected.first || step->sources > expected.second)
@@ -358,7 +360,7 @@ private:
 } // namespace
 
 std::shared_ptr<const Program> program_of(const Module &module, const Function &entry) {
-    if (entry.instructions.empty() || entry.instructions.size() > most_steps)
+    if (entry.instructions.empty() || entry.instructions.size() > most_steps || entry.has_vector_registers)
         return nullptr;
     auto program = std::make_shared<Program>();
     Compiler(module, entry, *program).compile();

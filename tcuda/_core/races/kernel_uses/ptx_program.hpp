@@ -8,7 +8,7 @@
 
 namespace tcuda::kernel_uses::ptx {
 
-// Null for a kernel that is too long.
+// Null for a kernel that is too long, or that has registers that are vectors.
 std::shared_ptr<const Program> program_of(const Module &module, const Function &entry);
 
 } // namespace tcuda::kernel_uses::ptx

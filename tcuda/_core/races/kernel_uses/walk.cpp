@@ -49,10 +49,14 @@ bool is_of_memory(const Step &step) {
     case Action::update:
     case Action::test:
     case Action::copy:
-        return step.storing != Storing::elsewhere;
+        return step.storing == Storing::generic || step.storing == Storing::global;
     default:
         return step.action == Action::call;
     }
+}
+
+bool is_write(const Step &step) {
+    return step.action == Action::store || step.action == Action::update || step.action == Action::test;
 }
 
 } // namespace
@@ -282,10 +286,9 @@ void Walk::use_variables(const Step &step, std::uint64_t address) {
 // The thread may do the step or leave the step out.
 void Walk::doubt(const Step &step) {
     forget_results(step);
-    if (!is_of_memory(step))
-        return;
-    is_whole_ = false;
-    if (step.action != Action::load && step.storing == Storing::generic)
+    is_whole_ = is_whole_ && !is_of_memory(step);
+    const bool may_change_variables = step.storing == Storing::generic || step.storing == Storing::own;
+    if (step.action == Action::call || (is_write(step) && may_change_variables))
         variables_.clear();
 }
 
@@ -295,12 +298,12 @@ void Walk::use_memory(const Step &step, std::vector<Touch> &touches) {
     const Value address = value_of(step.address);
     if (!address.known)
         return doubt(step);
-    if (step.storing == Storing::generic && address.number >= parameter_base)
+    if (step.storing != Storing::global && address.number >= parameter_base)
         return use_variables(step, address.number);
     forget_results(step);
     // Threads of other kernels may wait for a volatile store, or the thread for theirs. Their order is not known here.
     const bool is_update = step.action == Action::update || step.action == Action::test;
-    if (address.number >= parameter_base || (step.is_strong && !is_update)) {
+    if (step.storing == Storing::own || address.number >= parameter_base || (step.is_strong && !is_update)) {
         is_whole_ = false;
         return;
     }

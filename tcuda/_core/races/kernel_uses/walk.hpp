@@ -41,8 +41,9 @@ private:
     };
 
     Value value_of(const Source &source) const;
+    // Unknown if the step has fewer operands.
     Value source(const Step &step, std::uint32_t place) const {
-        return value_of(program_.sources[step.first_source + place]);
+        return place < step.sources ? value_of(program_.sources[step.first_source + place]) : Value();
     }
     Value computed(const Step &step) const;
     Value compared(const Step &step) const;

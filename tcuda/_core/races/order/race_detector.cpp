@@ -423,9 +423,11 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
     const bool use_after_free =
         previous.allocation != nullptr && current.allocation != nullptr && previous.allocation != current.allocation;
     RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free, false);
-    auto overlap = overlap_of(previous.use.region, current.use.region);
+    std::optional<Overlap> overlap;
     bool is_exact = false;
-    if ((previous.use.possible || current.use.possible) && overlap && overlap->exact) {
+    if (previous.use.possible || current.use.possible)
+        overlap = overlap_of(previous.use.region, current.use.region);
+    if (overlap && overlap->exact) {
         const RaceTable::Key exact = RaceTable::key_of(previous, current, use_after_free, true);
         if (races_.may_search(key)) {
             const CommonBytes common = common_bytes(previous.use, current.use, *overlap);
@@ -443,6 +445,8 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
     }
     if (races_.count_again(key))
         return;
+    if (!is_exact)
+        overlap = overlap_of(previous.use.region, current.use.region);
     auto race = std::make_shared<Race>();
     race->previous = described(previous);
     race->current = described(current);

@@ -1,11 +1,15 @@
 #include "races/order/sure_bytes.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace tcuda::races {
 namespace {
 
 using Range = ByteRanges::Range;
+
+constexpr std::size_t little_work = std::size_t(1) << 16; // after which one common byte is enough
 
 struct Found {
     bool any = false;
@@ -57,6 +61,29 @@ struct Side {
     bool can_tell() const { return !use.possible || use.sure != nullptr; }
     std::size_t work() const { return use.possible ? use.sure->work() : 0; }
     bool look() const { return use.possible && use.sure->look(); }
+    void look_at(Address address) const {
+        if (use.possible && !is_whole())
+            use.sure->look_at(address);
+    }
+    // Looks where the other side uses bytes for certain: at the ends and in the middle.
+    void look_at_bytes_of(const Side &other, const Overlap &within) const {
+        if (!other.use.possible) {
+            for (const Address address : {within.begin, within.begin + (within.end - within.begin) / 2, within.end - 1})
+                look_at(address);
+            return;
+        }
+        for (const ByteRanges *const bytes : {&other.use.sure->writes(), &other.use.sure->reads()}) {
+            const auto first = first_behind(bytes->all(), within.begin), last = first_behind(bytes->all(), within.end);
+            const auto count = last - first;
+            if (count == 0)
+                continue;
+            for (const auto place : {std::ptrdiff_t(0), count / 2, count - 1}) {
+                const Range &range = first[place];
+                look_at(std::max(range.begin, within.begin));
+                look_at(std::min(range.end, within.end) - 1);
+            }
+        }
+    }
     bool is_whole() const { return !use.possible || use.sure->are_all(); }
 };
 
@@ -89,16 +116,21 @@ CommonBytes common_bytes(const Use &left, const Use &right, const Overlap &overl
         return common;
     const std::size_t work_before = one.work() + other.work();
     const auto work = [&] { return one.work() + other.work() - work_before; };
+    Found found;
     for (bool goes_on = true; goes_on;) {
+        one.look_at_bytes_of(other, overlap);
+        other.look_at_bytes_of(one, overlap);
+        found = Found();
+        meet_writes(one, other, overlap, &found);
+        meet_writes(other, one, overlap, &found);
+        if (found.any && work() >= little_work)
+            break;
         // No short cut: both sides look.
         const bool one_looked = one.look(), other_looked = other.look();
         goes_on = one_looked || other_looked;
-        Found found;
-        meet_writes(one, other, overlap, &found);
-        meet_writes(other, one, overlap, &found);
-        if (found.any)
-            return {CommonBytes::Certainty::exact, found.begin, found.end, work()};
     }
+    if (found.any)
+        return {CommonBytes::Certainty::exact, found.begin, found.end, work()};
     common.work = work();
     if (one.is_whole() && other.is_whole())
         common.certainty = CommonBytes::Certainty::none;

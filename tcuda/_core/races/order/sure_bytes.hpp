@@ -50,6 +50,8 @@ public:
     // Looks for more bytes. Work is counted in steps of about 10 ns. False if nothing is left to look at, or if the
     // search has taken too long.
     virtual bool look() = 0;
+    // Looks where the operation may use a byte.
+    virtual void look_at(Address address) = 0;
     // The bytes that were found so far.
     virtual const ByteRanges &reads() const = 0;
     virtual const ByteRanges &writes() const = 0;

@@ -125,7 +125,8 @@ private:
     void add_walk(Met &met, const Launch &launch, const ParameterBlock &block) {
         const auto is_possible = [](const RaceDetector::NamedUse &named) { return named.use.possible; };
         const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(count_);
-        if (kernel_->program == nullptr || std::none_of(uses_.begin(), end, is_possible) || !read_parameters(block))
+        if (kernel_->program == nullptr || !launch.sizes.are_known() || std::none_of(uses_.begin(), end, is_possible) ||
+            !read_parameters(block))
             return;
         if (met.detector != detector_) {
             met.walks.fill(nullptr);
