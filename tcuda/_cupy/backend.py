@@ -170,15 +170,13 @@ class Backend:
         made_as = scalar_type(result)
         state.learn(array_type(), _CURRENT_STREAM, dtypes, kinds, made_as, *functions, device, kernels)
 
-    @functools.cached_property
-    def _transfers(self) -> Transfers:
+    @staticmethod
+    @functools.cache
+    def transfers() -> Transfers:
+        """Return the object that works on arrays of several devices."""
         from tcuda._cupy.transfers import Transfers
 
         return Transfers()
-
-    def transfers(self) -> Transfers:
-        """Return the object that works on arrays of several devices."""
-        return self._transfers
 
     def generator_type(self) -> type[Any]:
         """Return the class of generators for CuPy's arrays."""

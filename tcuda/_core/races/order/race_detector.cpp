@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "races/order/sure_bytes.hpp"
+
 namespace tcuda::races {
 
 // Streams
@@ -319,13 +321,32 @@ void RaceDetector::found_race(const Access &previous, const Access &current, Rac
 void RaceDetector::report(const Access &previous, const Access &current, Races &found) {
     const bool use_after_free =
         previous.allocation != nullptr && current.allocation != nullptr && previous.allocation != current.allocation;
-    const RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free);
+    RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free, false);
+    auto overlap = overlap_of(previous.use.region, current.use.region);
+    bool is_exact = false;
+    if ((previous.use.possible || current.use.possible) && overlap && overlap->exact) {
+        const RaceTable::Key exact = RaceTable::key_of(previous, current, use_after_free, true);
+        if (races_.may_search(key)) {
+            const CommonBytes common = common_bytes(previous.use, current.use, *overlap);
+            races_.searched(key, common.work);
+            if (common.certainty == CommonBytes::Certainty::none)
+                return;
+            is_exact = common.certainty == CommonBytes::Certainty::exact;
+            if (is_exact)
+                overlap = Overlap{common.begin, common.end, true};
+        } else {
+            is_exact = races_.knows(exact);
+        }
+        if (is_exact)
+            key = exact;
+    }
     if (races_.count_again(key))
         return;
-    const auto overlap = overlap_of(previous.use.region, current.use.region);
     auto race = std::make_shared<Race>();
     race->previous = described(previous);
     race->current = described(current);
+    if (is_exact)
+        race->previous.possible = race->current.possible = false;
     race->overlap_begin = overlap ? overlap->begin : current.use.region.begin();
     race->overlap_end = overlap ? overlap->end : current.use.region.end();
     race->use_after_free = use_after_free;
