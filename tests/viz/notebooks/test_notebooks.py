@@ -78,7 +78,7 @@ def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_the_cells_of_the_guide_run(tmp_path: Path) -> None:
-    cells = re.findall(r"^```python\n(.*?)^```", PAGE.partition("## Notebooks")[2], re.DOTALL | re.MULTILINE)
+    cells = re.findall(r"^```py\n(.*?)^```", PAGE.partition("## Notebooks")[2], re.DOTALL | re.MULTILINE)
     assert len(cells) >= 3
     assert len(run_cells(tmp_path, *cells)) == len(cells)
 
