@@ -11,7 +11,7 @@
 namespace tcuda::kernel_uses::ptx {
 namespace {
 
-constexpr std::size_t most_steps = std::size_t(1) << 15; // of a kernel
+constexpr std::size_t most_instructions = std::size_t(1) << 15; // of a kernel
 constexpr unsigned most_calls = 8;                       // of functions by functions
 
 // Whether each call of the function comes back, if its loops end.
@@ -360,7 +360,7 @@ private:
 } // namespace
 
 std::shared_ptr<const Program> program_of(const Module &module, const Function &entry) {
-    if (entry.instructions.empty() || entry.instructions.size() > most_steps || entry.has_vector_registers)
+    if (entry.instructions.empty() || entry.instructions.size() > most_instructions || entry.has_vector_registers)
         return nullptr;
     auto program = std::make_shared<Program>();
     Compiler(module, entry, *program).compile();

@@ -11,7 +11,7 @@ using Range = ByteRanges::Range;
 
 constexpr std::size_t little_work = std::size_t(1) << 16; // after which one common byte is enough
 
-struct Found {
+struct CommonByteRange {
     bool any = false;
     Address begin = 0, end = 0;
 
@@ -28,7 +28,7 @@ std::vector<Range>::const_iterator first_behind(const std::vector<Range> &ranges
                                 [address](const Range &range) { return range.end <= address; });
 }
 
-void meet(const ByteRanges &left, const ByteRanges &right, const Overlap &within, Found *found) {
+void meet(const ByteRanges &left, const ByteRanges &right, const Overlap &within, CommonByteRange *found) {
     auto one = first_behind(left.all(), within.begin), other = first_behind(right.all(), within.begin);
     while (one != left.all().end() && other != right.all().end()) {
         const Address from = std::max({one->begin, other->begin, within.begin});
@@ -41,7 +41,7 @@ void meet(const ByteRanges &left, const ByteRanges &right, const Overlap &within
     }
 }
 
-void meet(const ByteRanges &left, const Region &region, const Overlap &within, Found *found) {
+void meet(const ByteRanges &left, const Region &region, const Overlap &within, CommonByteRange *found) {
     for (auto range = first_behind(left.all(), within.begin); range != left.all().end(); ++range) {
         if (range->begin >= within.end)
             return;
@@ -88,7 +88,7 @@ struct Side {
 };
 
 // The bytes that `writer` writes and `other` uses.
-void meet_writes(const Side &writer, const Side &other, const Overlap &within, Found *found) {
+void meet_writes(const Side &writer, const Side &other, const Overlap &within, CommonByteRange *found) {
     if (!writer.writes())
         return;
     if (!writer.use.possible) {
@@ -116,11 +116,11 @@ CommonBytes common_bytes(const Use &left, const Use &right, const Overlap &overl
         return common;
     const std::size_t work_before = one.work() + other.work();
     const auto work = [&] { return one.work() + other.work() - work_before; };
-    Found found;
+    CommonByteRange found;
     for (bool goes_on = true; goes_on;) {
         one.look_at_bytes_of(other, overlap);
         other.look_at_bytes_of(one, overlap);
-        found = Found();
+        found = CommonByteRange();
         meet_writes(one, other, overlap, &found);
         meet_writes(other, one, overlap, &found);
         if (found.any && work() >= little_work)
