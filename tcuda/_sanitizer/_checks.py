@@ -15,6 +15,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tcuda._base.arguments import text
+from tcuda._base.user_code import is_library
 from tcuda._base.warnings import stacklevel
 from tcuda._core import set_variable
 from tcuda._process import races
@@ -28,7 +29,7 @@ from tcuda._sanitizer._errors import (
 )
 from tcuda._sanitizer._log import log
 from tcuda._sanitizer._lost import note_lost_errors, stop_noting
-from tcuda._sanitizer._stacks import frame_of, is_library, living_frames
+from tcuda._sanitizer._stacks import frame_of, living_frames
 from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
 
 if TYPE_CHECKING:
