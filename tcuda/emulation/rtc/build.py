@@ -19,6 +19,7 @@ from tcuda.emulation.rtc import (
     conversions,
     headers,
     launch_bounds,
+    linked_libraries,
     missing_headers,
     operators,
     precompiled,
@@ -69,6 +70,7 @@ _GCC = (
     "-fdiagnostics-color=never",
     # Without this flag, all loaded modules would share the variables of templates and inline functions.
     "-fno-gnu-unique",
+    linked_libraries.WITHOUT,
 )
 _CLANG = ("-fno-color-diagnostics",)
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
@@ -233,22 +235,23 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded, races=request.races)
     flags = [*_FLAGS, *added]
     apart, objects = support.linked(used, [*own, *flags], folder)
-    precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
-    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *checks.libraries(added)]
-    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder)
+    descriptors = precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
+    libraries = linked_libraries.arguments(used, folder, whole=request.has_host_headers)
+    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries]
+    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder, descriptors)
     if not done.returncode and conversions.are_in(done.stderr, [str(headers.folder()), "tcuda/"]):
         path.write_text(conversions.without_names(text + registered), "utf-8", "surrogatepass")
         asking = [*flags, *apart, conversions.FLAG, conversions.TABS, "-fsyntax-only"]
-        told = used.run([*common, *asking, "-x", "c++", FILE], folder)
+        told = used.run([*common, *asking, "-x", "c++", FILE], folder, descriptors)
         text = conversions.rewritten(text, told.stderr, FILE)
         path.write_text(text + registered, "utf-8", "surrogatepass")
-        done = used.run([*common, *flags, *rest], folder)
+        done = used.run([*common, *flags, *rest], folder, descriptors)
     if done.returncode and (text != prepared or conversions.FLAG in done.stderr):
         # The source has an error, or uses an operator in a way that its tokens do not tell. The messages quote the
         # source as it is.
         path.write_text(prepared + registered, "utf-8", "surrogatepass")
         checking = checks.OF_OPERATORS if checked and not used.is_clang else ()
-        done = used.run([*common, *flags, *checking, *rest], folder)
+        done = used.run([*common, *flags, *checking, *rest], folder, descriptors)
     messages = _messages(conversions.without_warnings(done.stderr))
     if done.returncode and _EXPRESSIONS in messages:
         # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those
