@@ -65,7 +65,7 @@ TCUDA_ACCESS bool noted(abi::Address address, abi::Address cells, const void *si
         cell += address % shadow_unit;
     }
     for (unsigned left = size < shadow_unit ? size : size / shadow_unit; left != 0; --left, ++cell)
-        if (!(write ? race_notes.write(*cell, now) : race_notes.read(*cell, now)))
+        if (!(write ? race_notes.write(*cell, now) : race_notes.read(*cell, now, cells != race_notes.own_cells)))
             return false;
     return true;
 }
@@ -115,7 +115,7 @@ template <unsigned size> TCUDA_ACCESS bool noted_update(abi::Address address, co
     }
     ShadowCell *cell = abi::RaceNotes::cell(cells, address);
     for (unsigned left = size / shadow_unit; left != 0; --left, ++cell)
-        if (!race_notes.update(*cell, now | stamps::weak))
+        if (!race_notes.update(*cell, now | stamps::weak, cells != race_notes.own_cells))
             return false;
     return true;
 }
