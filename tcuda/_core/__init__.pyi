@@ -1217,8 +1217,12 @@ def end_stack_notes() -> None: ...
 def frames_of(stack: int) -> list[dict[str, Any]]:
     """Return the name, filename and line of each frame of a noted stack, innermost first."""
 
-def note_stack(with_lock: bool) -> int:
-    """Stand in a test for a callback that notes the stack, with or without Python's lock."""
+def note_stack(with_lock: bool = True) -> int:
+    """Return the number of the Python stack of this thread, which :func:`frames_of` takes.
+
+    Args:
+        with_lock: Whether the thread keeps Python's lock. Without the lock, the call stands in a test for a callback.
+    """
 
 def note_stack_both_ways(python_first: bool) -> tuple[int, int]:
     """Return, in a test, the same stack as noted with the lock and as a callback without the lock notes it."""
@@ -1610,9 +1614,18 @@ class LaunchReader:
                 memory the region, the kind and the label, whether the extent is known, and whether the kind is known.
         """
     def launch(
-        self, device: int, stream: int, function: int, name: str | None, parameters: int, extra: int = 0, count: int = 1
+        self,
+        device: int,
+        stream: int,
+        function: int,
+        name: str | None,
+        parameters: int,
+        extra: int = 0,
+        count: int = 1,
+        grid: Sequence[int] = (1, 1, 1),
+        block: Sequence[int] = (1, 1, 1),
     ) -> None:
-        """Tell the detector of ``count`` launches."""
+        """Tell the detector of ``count`` launches with these numbers of blocks and of threads of a block."""
     def seconds(self, function: int, name: str | None, parameters: int, count: int) -> float:
         """Return how long ``count`` readings of a launch take."""
     def module_loaded(self, module: int, image: int) -> None: ...
@@ -1784,6 +1797,12 @@ class Ledger:
             None if no live allocation begins there, if the stream is destroyed, or if the stream is the default stream
             of another thread.
         """
+    def stack_of(self, device: int, address: int) -> int:
+        """Return the number of the Python stack of the allocation that begins at ``address``.
+
+        Returns:
+            0 if no live allocation begins there, or if its stack is not noted.
+        """
     def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
         """Return the block that contains ``address``; None if no block contains the address.
 
@@ -1861,6 +1880,8 @@ class Ledger:
     def change_settings(self, settings: Settings) -> None: ...
     def set_padding(self, padding: int) -> None:
         """Leave ``padding`` bytes, a multiple of 512, behind each later allocation of the caching allocator."""
+    def keep_stacks(self, wanted: bool) -> None:
+        """Note the stacks of later allocations also while no history is recorded, or no longer do so."""
     def set_poison(self, value: int) -> None:
         """Fill memory with the byte ``value``, in stream order, when it is handed out and when it is freed."""
 

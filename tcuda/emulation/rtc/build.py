@@ -6,10 +6,12 @@ import errno
 import os
 import re
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcuda._base import log
 from tcuda._base.version import __version__
 from tcuda.emulation.rtc import (
     checks,
@@ -72,6 +74,7 @@ _CLANG = ("-fno-color-diagnostics",)
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
+_NAME = re.compile(r"\b__global__\b[^();{]*?\b(\w+)\s*\(")
 _IN_SOURCE = re.compile(rf":\d+(?::\d+)?: (?:fatal )?error:|^{FILE}: error:", re.MULTILINE)
 _PASSING = tuple(
     os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO)
@@ -161,9 +164,11 @@ def build(
     stored = cache()
     found = stored.find(key) if stable else None
     if found is not None:
+        log.debug("Kernels %s were compiled before: %d bytes in the cache.", _shown(request), len(found))
         return found, ""
     if stable and key in _refused:
         raise request.failure(_refused[key])
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
         try:
             library, messages = _compiled(request, translated, used, checked, Path(folder))
@@ -171,9 +176,20 @@ def build(
             if _IN_SOURCE.search(str(error)) and not any(text in str(error) for text in _PASSING):
                 _refused[key] = str(error)
             raise
+    log.debug(
+        "Kernels %s were compiled in %.0f ms by %s.",
+        _shown(request),
+        1000 * (time.perf_counter() - start),
+        used.version,
+    )
     if stable:
         stored.store(key, library)
     return library, messages
+
+
+def _shown(request: Request) -> str:
+    """Return the names of the kernels of a request, as far as the source tells them."""
+    return ", ".join(request.names) or ", ".join(_NAME.findall(request.code)) or "without a name"
 
 
 def _key(request: Request, used: Compiler, checked: bool) -> str:

@@ -4,6 +4,8 @@
 #include <exception>
 #include <new>
 
+#include "races/order/sure_bytes.hpp"
+
 namespace tcuda::races {
 
 // Streams
@@ -420,13 +422,36 @@ void RaceDetector::found_race(const Access &previous, const Access &current, Rac
 void RaceDetector::report(const Access &previous, const Access &current, Races &found) {
     const bool use_after_free =
         previous.allocation != nullptr && current.allocation != nullptr && previous.allocation != current.allocation;
-    const RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free);
+    RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free, false);
+    std::optional<Overlap> overlap;
+    bool is_exact = false;
+    if (previous.use.possible || current.use.possible)
+        overlap = overlap_of(previous.use.region, current.use.region);
+    if (overlap && overlap->exact) {
+        const RaceTable::Key exact = RaceTable::key_of(previous, current, use_after_free, true);
+        if (races_.may_search(key)) {
+            const CommonBytes common = common_bytes(previous.use, current.use, *overlap);
+            races_.searched(key, common.work);
+            if (common.certainty == CommonBytes::Certainty::none)
+                return;
+            is_exact = common.certainty == CommonBytes::Certainty::exact;
+            if (is_exact)
+                overlap = Overlap{common.begin, common.end, true};
+        } else {
+            is_exact = races_.knows(exact);
+        }
+        if (is_exact)
+            key = exact;
+    }
     if (races_.count_again(key))
         return;
-    const auto overlap = overlap_of(previous.use.region, current.use.region);
+    if (!is_exact)
+        overlap = overlap_of(previous.use.region, current.use.region);
     auto race = std::make_shared<Race>();
     race->previous = described(previous);
     race->current = described(current);
+    if (is_exact)
+        race->previous.possible = race->current.possible = false;
     race->overlap_begin = overlap ? overlap->begin : current.use.region.begin();
     race->overlap_end = overlap ? overlap->end : current.use.region.end();
     race->use_after_free = use_after_free;
