@@ -1,8 +1,9 @@
-"""The kernels in ``tests/emulation/kernel_races/corpus``, each with the one line that makes a wrong kernel of it.
+"""The kernels of two corpora, each with the one line that makes a wrong kernel of it.
 
-A module of this folder is a topic. A function of the module is a program: :func:`program` gives it the source of a
-kernel, and the function returns the launch with the numbers that the right kernel gives. ``README.md`` of the folder
-describes the comments of a source.
+The wrong kernels of :data:`RACES` have races. Those of :data:`ERRORS` use wrong or unwritten memory, or barriers in
+a wrong way. A module of a corpus is a topic. A function of the module is a program: :func:`program` gives it the source
+of a kernel, and the function returns the launch with the numbers that the right kernel gives. ``README.md`` of each
+folder describes the comments of a source.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from support.folders import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
-FOLDER = TESTS / "emulation" / "kernel_races" / "corpus"
+RACES = TESTS / "emulation" / "kernel_races" / "corpus"
+ERRORS = TESTS / "emulation" / "kernel_errors" / "corpus"
 
 WORDS = ("barrier", "warp barrier", "atomic", "fence", "scope")
 """What can be missing in a wrong kernel."""
@@ -29,7 +32,27 @@ _GROUPS = "cooperative_groups"
 _CHANGE = re.compile(
     r"(?P<marks>.*?)\b(?:missing (?P<missing>[a-z ]+?)|instead)(?: \((?P<label>\w+)\))?: ?(?P<code>.*)"
 )
-_MARK = re.compile(r"([AB]|same)(?:\((\w+)\))?")
+_MARK = re.compile(r"([AB]|at|same)(?:\((\w+)\))?")
+
+
+class Empty:
+    """An array of which only the first elements have been written, or none.
+
+    Attributes:
+        size: The number of elements.
+        known: The first elements.
+    """
+
+    def __init__(self, size: int, known: Any = (), dtype: Any = np.int32) -> None:
+        self.size = size
+        self.known = np.asarray(known, dtype)
+
+    def array(self, xp: Any) -> Any:
+        """Return the array of ``xp``."""
+        array = xp.empty(self.size, self.known.dtype)
+        if self.known.size:
+            array[: self.known.size] = xp.asarray(self.known)
+        return array
 
 
 class Out:
@@ -37,7 +60,7 @@ class Out:
 
     Attributes:
         expected: The elements after the right kernel; of ``int32`` where NumPy would choose ``int64``.
-        initial: The elements before the launch; zeros if the program names none.
+        initial: The elements before the launch, or an instance of :class:`Empty`; zeros if the program names none.
         of: Is applied to the elements before they are compared, such as ``numpy.sort`` where the order is free.
     """
 
@@ -45,7 +68,11 @@ class Out:
         self, expected: Any, initial: Any = None, of: Callable[[np.ndarray[Any, Any]], Any] = np.asarray
     ) -> None:
         self.expected = _narrow(np.asarray(expected))
-        self.initial = np.zeros_like(self.expected) if initial is None else _narrow(np.asarray(initial))
+        self.initial: np.ndarray[Any, Any] | Empty
+        if isinstance(initial, Empty):
+            self.initial = initial
+        else:
+            self.initial = np.zeros_like(self.expected) if initial is None else _narrow(np.asarray(initial))
         self.of = of
 
 
@@ -54,7 +81,7 @@ def _narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Launch:
-    """A launch, whose arguments are arrays of NumPy, instances of :class:`Out`, and numbers.
+    """A launch, whose arguments are arrays of NumPy, instances of :class:`Out` and :class:`Empty`, and numbers.
 
     A plain array may change. A Python ``int`` is passed as ``int``, and a Python ``float`` as ``float`` of the kernel.
     """
@@ -75,7 +102,7 @@ class Wrong(NamedTuple):
         name: The name of the kernel.
         program: The program whose right kernel differs in one line.
         missing: The word of :data:`WORDS`; None where the kernel accesses wrong places, and no word says the cure.
-        lines: The lines of the two accesses, from 0 in the source of the program.
+        lines: The lines of the two accesses that race, or the line of the error, from 0 in the source of the program.
         same_value: Whether both accesses always write the same value.
         code: The lines of the wrong kernel.
     """
@@ -130,7 +157,8 @@ class Program:
         indent = code[number][: -len(code[number].lstrip())]
         code[number] = indent + change["code"]
         assert change["missing"] in (None, *WORDS), change["missing"]
-        lines = frozenset(places[mark, label if (mark, label) in places else None] for mark in "AB")
+        marks = ["at"] if ("at", label) in places or ("at", None) in places else ["A", "B"]
+        lines = frozenset(places[mark, label if (mark, label) in places else None] for mark in marks)
         name = f"{self.name}__{label or 'wrong'}"
         return Wrong(name, self, change["missing"], lines, ("same", label) in places, tuple(code))
 
@@ -157,7 +185,7 @@ class Source:
         self.text = "\n".join([*lines, ""])
 
     def marked(self, wrong: Wrong) -> frozenset[int]:
-        """Return the lines of the two accesses of a wrong kernel, from 1."""
+        """Return the lines of the two accesses or of the error of a wrong kernel, from 1."""
         return frozenset(self._first_lines[wrong.name] + line for line in wrong.lines)
 
 
@@ -176,11 +204,12 @@ def program(source: str) -> Callable[[Callable[[], Launch]], Program]:
 
 
 @functools.cache
-def topics() -> dict[str, list[Program]]:
-    """Return the programs of each module of the folder."""
+def topics(*folders: Path) -> dict[str, list[Program]]:
+    """Return the programs of each module of the folders: of all corpora if no folder is named."""
     found = {}
-    for path in sorted(FOLDER.glob("*.py")):
+    for path in sorted(path for folder in folders or (RACES, ERRORS) for path in folder.glob("*.py")):
         names = runpy.run_path(str(path), run_name=path.stem)
+        assert path.stem not in found, f"two modules are named {path.stem}"
         found[path.stem] = [value for value in names.values() if isinstance(value, Program)]
     return found
 
@@ -207,8 +236,9 @@ def run(xp: Any, module: Any, name: str, launch: Launch) -> list[tuple[Out, np.n
     arguments: list[Any] = []
     outs = []
     for argument in launch.arguments:
-        if isinstance(argument, (Out, np.ndarray)):
-            array = xp.array(argument.initial if isinstance(argument, Out) else argument, order="C")
+        if isinstance(argument, (Empty, Out, np.ndarray)):
+            initial = argument.initial if isinstance(argument, Out) else argument
+            array = initial.array(xp) if isinstance(initial, Empty) else xp.array(initial, order="C")
             if isinstance(argument, Out):
                 outs.append((argument, array))
             arguments.append(array)

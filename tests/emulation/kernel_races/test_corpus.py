@@ -18,9 +18,9 @@ import tcuda
 from support import kernel_corpus
 from support.corpus_races import Found, races
 from support.folders import DATA
-from support.kernel_corpus import FOLDER, Program, Source, Wrong, right_source, topics, wrong_source
+from support.kernel_corpus import RACES, Program, Source, Wrong, right_source, topics, wrong_source
 
-PROGRAMS = [program for programs in topics().values() for program in programs]
+PROGRAMS = [program for programs in topics(RACES).values() for program in programs]
 WRONGS = [wrong for program in PROGRAMS for wrong in program.wrongs]
 
 NOT_KNOWN: dict[str, dict[str, str]] = json.loads((DATA / "kernel_races_not_known.json").read_text())
@@ -57,16 +57,16 @@ def test_a_wrong_kernel_differs_in_one_line() -> None:
 
 
 def test_dynamic_memory_has_one_type_in_a_source() -> None:
-    for topic in topics():
+    for topic in topics(RACES):
         declared = re.findall(r"extern __shared__ (\w+) (\w+)\[", right_source(topic).text)
         assert len({name for _, name in declared}) == len(set(declared)), topic
 
 
 def test_the_page_of_the_corpus_names_every_topic_with_its_number_of_programs() -> None:
-    rows = re.findall(r"^\| `(\w+)` +\| +(\d+) \| +(\d+) \|", (FOLDER / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` +\| +(\d+) \| +(\d+) \|", (RACES / "README.md").read_text(), re.MULTILINE)
     expected = [
         (topic, str(len(programs)), str(sum(len(program.wrongs) for program in programs)))
-        for topic, programs in topics().items()
+        for topic, programs in topics(RACES).items()
     ]
     assert rows == expected
 

@@ -177,6 +177,7 @@ private:
     void describe_failure();
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
+    abi::Span resolved(std::uintptr_t address, unsigned long long size, bool write);
     void record(std::uintptr_t address, std::uint64_t size, bool write, const abi::Range &known);
 
     // Hot fields first

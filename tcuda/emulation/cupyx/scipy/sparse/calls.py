@@ -14,7 +14,8 @@ from tcuda.emulation.cupyx.scipy.sparse.layout import ARRAYS, HOST, Layout, take
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_MANY = 1 << 24
+MANY = 1 << 24
+"""The number of indices from which on memory for one number each counts."""
 
 CLASSES: dict[str, Any] = {}
 """The classes of matrices of a device, by name."""
@@ -56,7 +57,7 @@ def call(
         RuntimeError: The call reads contents, and the current stream captures.
     """
     name = name or work.__name__
-    if room > _MANY:
+    if room > MANY:
         numpy_work.new(room, np.int64)
     if reads:
         wait_for_contents(name)
