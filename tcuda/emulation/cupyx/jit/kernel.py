@@ -14,7 +14,7 @@ from tcuda.emulation.cupyx.jit.values import Code, Scope, Value, code_of
 from tcuda.emulation.internals.util import experimental
 from tcuda.emulation.kernels.parts import generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of
-from tcuda.emulation.kernels.parts.scalars import Scalar
+from tcuda.emulation.kernels.parts.call_arguments import Scalar
 from tcuda.emulation.kernels.parts.user_kernel import CompiledKernels
 from tcuda.emulation.strided import Strided
 
