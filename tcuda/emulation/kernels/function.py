@@ -394,7 +394,10 @@ class _Work:
             except UnwrittenMemoryError as error:
                 raise error from failure
         if failure is not None:
-            raise failure
+            try:
+                raise failure
+            finally:
+                del failure  # The traceback of the error has this frame, which must not keep the error.
         if unreached is not None and kernel._barriers == "warning":
             kernel._barriers = "nothing"  # one warning for each kernel
             self._warn(*unreached)
