@@ -8,7 +8,7 @@
 from tcuda._base import requirements as _requirements
 
 # isort: split
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcuda import _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
 from tcuda._base.absent import refuse_absent_modules
@@ -48,6 +48,7 @@ from tcuda._device._nvml import (
     utilization,
 )
 from tcuda._device._sync_debug import SyncCounter, get_sync_debug_mode, set_sync_debug_mode, sync_debug_mode
+from tcuda._process.devices import DeviceArgument
 from tcuda._process.ipc import ipc_collect
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
 from tcuda._process.lazy_names import lazy_names
@@ -114,11 +115,11 @@ from tcuda.streams import (
 
 if TYPE_CHECKING:
     from tcuda import comm, emulation, nccl, sanitizer
-
-    xp: Any
+    from tcuda._backend import xp
 else:
     __getattr__, __dir__ = lazy_names(__name__, ("comm", "emulation", "nccl", "sanitizer"))
 
+_initialization.log_if_asked()
 refuse_absent_modules()
 watch_cupy()
 _initialization.sanitize_if_asked()
@@ -129,6 +130,7 @@ __all__ = [
     "CUDAPluggableAllocator",
     "CudaError",
     "DeferredCudaCallError",
+    "DeviceArgument",
     "Event",
     "ExternalStream",
     "Generator",

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tcuda._base import log
 from tcuda._process import races
+from tcuda._process.history import begin_recording
 from tcuda._process.lazy import set_steps
 from tcuda._process.lazy_names import bind_xp
 from tcuda._process.ledger import ledger_if_any, make_ledger
@@ -32,11 +34,17 @@ def _use_ledger(cuda: Runtime, backend: Backend) -> None:
 
 
 def sanitize_if_asked() -> None:
-    """Turn the race detector on if an environment variable asks for it. This initialises nothing."""
+    """Turn the race detector on if an environment variable asks for it. The call initialises nothing."""
     if "TORCH_CUDA_SANITIZER" in os.environ or "TCUDA_SANITIZER" in os.environ:
         from tcuda._sanitizer._variables import enable_as_asked
 
         enable_as_asked(os.environ)
 
 
-set_steps(_make_ledger, races.attach, install_generators, _use_ledger, bind_xp)
+def log_if_asked() -> None:
+    """Print what tcuda does if an environment variable asks for that."""
+    if log.VARIABLE in os.environ:
+        log.print_if_asked(os.environ)
+
+
+set_steps(_make_ledger, begin_recording, races.attach, install_generators, _use_ledger, bind_xp)

@@ -233,13 +233,14 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
 
 @pytest.fixture
 def kernels_are_searched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Look for races inside of kernels in the test, and no longer note the lines of allocations afterwards."""
-    from tcuda.emulation import allocation_lines
+    """Look for races inside of kernels in the test, and no longer keep the stacks of allocations afterwards."""
+    from tcuda._process.ledger import ledger_if_any
 
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
     yield
-    allocation_lines.wanted.clear()
-    allocation_lines.noted.clear()
+    ledger = ledger_if_any()
+    if ledger is not None:
+        ledger.keep_stacks(False)
 
 
 @pytest.fixture

@@ -54,10 +54,11 @@ _LIMIT = 600  # seconds for a process
 def files_of(tests: Path, parts: list[str]) -> list[Path]:
     """Return the files of the parts, relative to the parent of ``tests``, the largest first.
 
-    A part that is not in ``tests`` is one of the tests of ``cupyx.scipy``.
+    A part that is not in ``tests`` is one of the tests of ``cupyx`` or of ``cupyx.scipy``.
     """
-    others = tests.parent / "cupyx_tests" / "scipy_tests"
-    places = [tests / part if (tests / part).exists() else others / part for part in parts]
+    others = tests.parent / "cupyx_tests"
+    folders = (tests, others, others / "scipy_tests")
+    places = [folder / part for part in parts for folder in folders if (folder / part).exists()]
     found = [path for place in places for path in ([place] if place.suffix == ".py" else place.rglob("*"))]
     files = [
         path
@@ -99,7 +100,9 @@ def main() -> int:
     parser.add_argument("--floor", type=float, default=0.0, metavar="F", help="the least part that must pass, 0 to 1")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="the number of processes at a time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
-    parser.add_argument("--parts", nargs="+", default=PARTS, help="folders and files of cupy_tests or scipy_tests")
+    parser.add_argument(
+        "--parts", nargs="+", default=PARTS, help="folders and files of cupy_tests, cupyx_tests or scipy_tests"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

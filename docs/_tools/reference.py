@@ -26,7 +26,8 @@ def entry(name: str) -> str:
 @functools.cache
 def _package() -> Any:
     logging.getLogger("griffe").setLevel(logging.ERROR)
-    return griffe.load("tcuda", search_paths=[str(_ROOT)], resolve_aliases=True)
+    extensions = griffe.load_extensions(f"{_ROOT}/docs/_hooks/emulated_arrays.py")
+    return griffe.load("tcuda", search_paths=[str(_ROOT)], extensions=extensions, resolve_aliases=True)
 
 
 def _target(found: Any) -> Any:
@@ -59,6 +60,9 @@ def _members(found: Any, name: str) -> dict[str, Any]:
 
 def _signature(found: Any, name: str) -> str:
     own = name.rpartition(".")[2]
+    if found.is_attribute and str(found.annotation) == "TypeAlias":
+        meaning = str(found.value).strip("'\"")
+        return f"{own} = {meaning}"
     if found.is_attribute:
         return f"{own}: {found.annotation}" if found.annotation else own
     if found.is_module:

@@ -34,7 +34,7 @@ class Transfers(Protocol):
     no copy is under way, so that the caller may free the memory. While a capture is in progress, a method refuses a
     wait that would invalidate the capture.
 
-    A *plain* array has its elements in C order or in Fortran order, without gaps.
+    A *dense* array has its elements in C order or in Fortran order, without gaps.
     """
 
     array: type[Any]
@@ -55,7 +55,7 @@ class Transfers(Protocol):
         several devices copy to one device, they all wait before the first hop, so that their copies overlap.
 
         Args:
-            arrays: Plain arrays of any devices.
+            arrays: Dense arrays of any devices.
             hops: The copies.
         """
 
@@ -75,7 +75,7 @@ class Transfers(Protocol):
         """Copy memory of the host to each of ``targets``, as work of the stream of the target's device.
 
         Args:
-            targets: Plain arrays with elements.
+            targets: Dense arrays with elements.
             addresses: For each target, the address of as many bytes on the host.
             marks: For each target, an event of its device, which the stream records after the copy.
         """
@@ -108,8 +108,8 @@ class Transfers(Protocol):
         inputs. The arithmetic is that of the dtype: integers wrap, and the sum of booleans is "or".
 
         Args:
-            out: A plain array in C order, which has no memory in common with an input.
-            inputs: Two or more plain arrays in C order with the size and the dtype of ``out``, on any devices.
+            out: A dense array in C order, which has no memory in common with an input.
+            inputs: Two or more dense arrays in C order with the size and the dtype of ``out``, on any devices.
             release: Whether the streams of the inputs' devices then wait for the sum. If a caller adds an array piece
                 by piece, only the last call needs to release.
 

@@ -1,4 +1,4 @@
-"""The names of ``torch.cuda`` that tcuda lacks: what they are in torch, and why they are not here."""
+"""The names of ``torch.cuda`` and of arrays that tcuda lacks: what they are, and what to use in their place."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
+_ARRAY_NAMES = Path(__file__).with_name("array_names.json")
+"""The names of arrays that a program may look for in tcuda, with the name below ``tcuda.xp``; from the same script."""
+
 _TABLE = Path(__file__).with_suffix(".json")
 """The names with their reasons. ``tests/support/absent_names.py`` makes the file from the tables of tests."""
 
 
 def about(name: str) -> str:
-    """Return what ``name`` is in torch, and why tcuda lacks the name; nothing for a name that torch lacks too.
+    """Return what ``name`` is, why tcuda lacks the name, and what to use; nothing for a name that nobody has.
 
     Args:
         name: The name below ``torch.cuda``.
@@ -27,7 +30,8 @@ def about(name: str) -> str:
 
     table = json.loads(_TABLE.read_text(encoding="utf-8"))
     if name not in table:
-        return ""
+        name_in_xp = json.loads(_ARRAY_NAMES.read_text(encoding="utf-8")).get(name)
+        return f". Arrays are CuPy's: write tcuda.xp.{name_in_xp}." if name_in_xp else ""
     kind = table[name]["kind"]
     article = "an" if kind[0] in "aeiou" else "a"
     return f". torch.cuda.{name} is {article} {kind} of torch. {table[name]['reason']}"

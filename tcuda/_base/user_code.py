@@ -8,16 +8,17 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from tcuda import _core
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
 _FOLDER = re.compile(r"[/\\]tcuda(?=[/\\])")
 _EXAMPLE = f"demo{os.sep}"  # The example program, which is a user of tcuda like any other program.
 _MACHINERY = re.compile(
     r"[/\\](?:site|dist)-packages[/\\]"
-    r"(?:(?:cupy|cupyx|cupy_backends|numpy|torch)[/\\]|tcuda[/\\](?!demo[/\\]))"
+    r"(?:(?:cupy|cupyx|cupy_backends|numpy|scipy|torch)[/\\]|tcuda[/\\](?!demo[/\\]))"
     r"|[/\\][Ll]ib(?:64)?[/\\]python3[^/\\]*[/\\](?!(?:site|dist)-packages[/\\])"
 )
 _PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)|^cell \[\d+\]$")  # <stdin>, <ipython-input-1-...>
@@ -29,20 +30,31 @@ class Place(NamedTuple):
     Attributes:
         filename: The file, as Python names it.
         line: The number of the line.
+        function: The function.
     """
 
     filename: str
     line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line} in {self.function}"
 
 
 def calling_place() -> Place | None:
-    """Return the line of the program whose call runs in this thread; None if there is none."""
-    frame = sys._getframe(1)
-    while not is_user_code(frame.f_code.co_filename):
-        if frame.f_back is None:
-            return None
-        frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    """Return the line of the program whose call runs in this thread, as :func:`place_of`."""
+    return place_of(_core.note_stack())
+
+
+@functools.lru_cache(maxsize=4096)
+def place_of(stack: int) -> Place | None:
+    """Return the innermost line of the program in a stack that the core has noted.
+
+    Returns:
+        The outermost line if all lines are of libraries. None if the stack has no lines.
+    """
+    places = [Place(frame["filename"], frame["line"], frame["name"]) for frame in _core.frames_of(stack)]
+    return next((place for place in places if is_user_code(place.filename)), places[-1] if places else None)
 
 
 def is_python(filename: str) -> bool:
@@ -53,7 +65,7 @@ def is_python(filename: str) -> bool:
 def is_user_code(filename: str) -> bool:
     """Return whether a file has Python code of a program that uses tcuda, or of an installed program.
 
-    Python's own modules, tcuda, CuPy, NumPy and torch are no such programs. The demo of tcuda is one.
+    Python's own modules, tcuda, CuPy, NumPy, SciPy and torch are no such programs. The demo of tcuda is one.
     """
     own = _name_in_package(filename)
     if own is not None:
@@ -79,4 +91,4 @@ def _files() -> frozenset[str]:
     return frozenset(str(path.relative_to(folder)) for path in folder.rglob("*.py"))
 
 
-__all__ = ["Place", "calling_place", "is_python", "is_user_code"]
+__all__ = ["Place", "calling_place", "is_python", "is_user_code", "place_of"]

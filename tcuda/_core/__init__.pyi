@@ -1242,8 +1242,12 @@ def end_stack_notes() -> None: ...
 def frames_of(stack: int) -> list[dict[str, Any]]:
     """Return the name, filename and line of each frame of a noted stack, innermost first."""
 
-def note_stack(with_lock: bool) -> int:
-    """Stand in a test for a callback that notes the stack, with or without Python's lock."""
+def note_stack(with_lock: bool = True) -> int:
+    """Return the number of the Python stack of this thread, which :func:`frames_of` takes.
+
+    Args:
+        with_lock: Whether the thread keeps Python's lock. Without the lock, the call stands in a test for a callback.
+    """
 
 def note_stack_both_ways(python_first: bool) -> tuple[int, int]:
     """Return, in a test, the same stack as noted with the lock and as a callback without the lock notes it."""
@@ -1364,6 +1368,27 @@ class DriverWatch:
     def cupti_version(self) -> int:
         """The version of CUPTI's interface, such as 130001."""
 
+class MpiWatch:
+    """Tells a race detector of the calls of MPI that mpi4py makes, until :meth:`end`.
+
+    A call that is complete when it returns is an access of the host. A nonblocking call uses its memory until a wait
+    for its request, or a test of its request that says yes. Only memory of devices and page-locked memory is told. The
+    races wait for Python's main thread (:func:`deliver_races`).
+
+    Args:
+        detector: The detector.
+
+    Raises:
+        RuntimeError: There is such a watch already.
+    """
+
+    def __init__(self, detector: RaceDetector) -> None: ...
+    def end(self) -> None:
+        """End the watch. Requests in progress count as complete. A second call does nothing."""
+
+def noticed_mpi_functions() -> list[str]:
+    """Return the names of the functions of MPI whose calls are noticed; none if mpi4py is not loaded."""
+
 def watched_calls() -> dict[str, int]:
     """Return the calls of the driver that a :class:`DriverWatch` knows, with CUPTI's numbers."""
 
@@ -1448,13 +1473,20 @@ class RaceDetector:
         """Take note of page-locked memory of the host."""
     def host_unregistered(self, address: int) -> None:
         """Forget the page-locked memory that begins at ``address``."""
-    def ranges_in_use(self) -> list[tuple[int, int, bool]] | None:
+    def ranges_in_use(self) -> list[tuple[int, int, bool]]:
         """Return the ranges of page-locked memory that operations may still use, as the host knows.
 
         Returns:
-            The begin and the end of each range, and whether an operation writes to the range. None if the ranges are as
-            at the last call.
+            The begin and the end of each range, and whether an operation writes to the range.
         """
+    def watch_host(self) -> None:
+        """Let the detector hear of the accesses of the host to page-locked memory in use, in the thread of the access.
+
+        Only the whole pages of the memory are watched. A process has one such detector, the last one. Nothing happens
+        on a machine that does not tell reads from writes.
+        """
+    def end_watch_of_host(self) -> None:
+        """End what :meth:`watch_host` has begun, and protect no memory any more."""
     def attach(self, ledger: Ledger) -> None:
         """Let ``ledger`` tell the detector of all its memory, also of the live allocations.
 
@@ -1607,9 +1639,18 @@ class LaunchReader:
                 memory the region, the kind and the label, whether the extent is known, and whether the kind is known.
         """
     def launch(
-        self, device: int, stream: int, function: int, name: str | None, parameters: int, extra: int = 0, count: int = 1
+        self,
+        device: int,
+        stream: int,
+        function: int,
+        name: str | None,
+        parameters: int,
+        extra: int = 0,
+        count: int = 1,
+        grid: Sequence[int] = (1, 1, 1),
+        block: Sequence[int] = (1, 1, 1),
     ) -> None:
-        """Tell the detector of ``count`` launches."""
+        """Tell the detector of ``count`` launches with these numbers of blocks and of threads of a block."""
     def seconds(self, function: int, name: str | None, parameters: int, count: int) -> float:
         """Return how long ``count`` readings of a launch take."""
     def module_loaded(self, module: int, image: int) -> None: ...
@@ -1781,6 +1822,12 @@ class Ledger:
             None if no live allocation begins there, if the stream is destroyed, or if the stream is the default stream
             of another thread.
         """
+    def stack_of(self, device: int, address: int) -> int:
+        """Return the number of the Python stack of the allocation that begins at ``address``.
+
+        Returns:
+            0 if no live allocation begins there, or if its stack is not noted.
+        """
     def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
         """Return the block that contains ``address``; None if no block contains the address.
 
@@ -1858,6 +1905,8 @@ class Ledger:
     def change_settings(self, settings: Settings) -> None: ...
     def set_padding(self, padding: int) -> None:
         """Leave ``padding`` bytes, a multiple of 512, behind each later allocation of the caching allocator."""
+    def keep_stacks(self, wanted: bool) -> None:
+        """Note the stacks of later allocations also while no history is recorded, or no longer do so."""
     def set_poison(self, value: int) -> None:
         """Fill memory with the byte ``value``, in stream order, when it is handed out and when it is freed."""
 

@@ -17,6 +17,7 @@ from cupy_backends.cuda.stream import __pyx_capi__ as stream_functions
 from cupy_backends.cuda.stream import get_default_stream_ptr
 
 from tcuda import _core
+from tcuda._base import log
 from tcuda._base.errors import AcceleratorError
 from tcuda._cupy import captured_blas, memory, peer_copies, spin, takeover
 from tcuda._cupy.blas_handles import BlasHandles
@@ -94,6 +95,7 @@ class Backend:
         malloc = functions.CFunctionAllocator(*ledger.cupy_functions(_CURRENT_STREAM, _begin_runtime), ledger).malloc
         allocate = _core.block_allocator(malloc, functions.MemoryPointer.mem, functions.BaseMemory.size)
         takeover.take_over(cupy, allocate, ledger)
+        log.debug("CuPy %s takes its memory from tcuda: %s.", cupy.__version__, takeover.is_allowed())
         if cupy_runtime.getDeviceCount() > 1:
             peer_copies.order(cupy)
 
@@ -168,15 +170,13 @@ class Backend:
         made_as = scalar_type(result)
         state.learn(array_type(), _CURRENT_STREAM, dtypes, kinds, made_as, *functions, device, kernels)
 
-    @functools.cached_property
-    def _transfers(self) -> Transfers:
+    @staticmethod
+    @functools.cache
+    def transfers() -> Transfers:
+        """Return the object that works on arrays of several devices."""
         from tcuda._cupy.transfers import Transfers
 
         return Transfers()
-
-    def transfers(self) -> Transfers:
-        """Return the object that works on arrays of several devices."""
-        return self._transfers
 
     def generator_type(self) -> type[Any]:
         """Return the class of generators for CuPy's arrays."""

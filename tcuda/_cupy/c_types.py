@@ -77,7 +77,7 @@ def type_of(text: str, names: dict[str, str]) -> Layout | ArrayType | PointerTyp
         without = without[: -len("const")].strip()
     if without.endswith("*"):
         return PointerType(bool(re.search(r"\bconst\b", without)))
-    array = _ARRAY.fullmatch(_plain(text))
+    array = _ARRAY.fullmatch(_unqualified(text))
     if array is not None:
         item = layout_of(array[1], names)
         return ArrayType(item.size if item is not None else 0, int(array[2]))
@@ -86,17 +86,17 @@ def type_of(text: str, names: dict[str, str]) -> Layout | ArrayType | PointerTyp
 
 def layout_of(text: str, names: dict[str, str]) -> Layout | None:
     """Return the layout of a type that is no ``CArray`` and no pointer; None if the layout is unknown."""
-    plain = _plain(text)
-    indexer = _INDEXER.fullmatch(plain)
+    unqualified = _unqualified(text)
+    indexer = _INDEXER.fullmatch(unqualified)
     if indexer is not None:
         return Layout(8 + 16 * int(indexer[1]), 8)
-    found = _COMPLEX_TYPE.fullmatch(plain)
+    found = _COMPLEX_TYPE.fullmatch(unqualified)
     if found is not None:
         return _COMPLEX.get(found[1])
-    found = _BYTES.fullmatch(plain)
+    found = _BYTES.fullmatch(unqualified)
     if found is not None:
         return Layout(int(found[1]), 1)
-    found = _STRUCT.fullmatch(plain)
+    found = _STRUCT.fullmatch(unqualified)
     if found is not None:
         return Layout(int(found[1]), int(found[2]))
     words = _IGNORED.sub(" ", text).split()
@@ -110,11 +110,11 @@ def layout_of(text: str, names: dict[str, str]) -> Layout | None:
         return None
     if words[0] in _SCALARS:
         return _SCALARS[words[0]]
-    if plain in names and names[plain] != text:
-        others = {name: known for name, known in names.items() if name != plain}  # a typedef of itself ends here
-        return layout_of(names[plain], others)
+    if unqualified in names and names[unqualified] != text:
+        others = {name: known for name, known in names.items() if name != unqualified}  # a typedef of itself ends here
+        return layout_of(names[unqualified], others)
     return None
 
 
-def _plain(text: str) -> str:
+def _unqualified(text: str) -> str:
     return re.sub(r"\b(?:const|volatile|__restrict__|__grid_constant__)\b", "", text).strip()

@@ -73,14 +73,14 @@ def capture_products(may_capture: Callable[[int], bool]) -> None:
         setattr(cublas, name, multiply)
 
 
-def _noted(symbol: str, plain: Any) -> Callable[..., int]:
-    """Return a function that calls ``plain``, and tells the race detector what memory the call uses."""
-    address = ctypes.cast(plain, ctypes.c_void_p).value
+def _noted(symbol: str, function: Any) -> Callable[..., int]:
+    """Return a function that calls ``function``, and tells the race detector what memory the call uses."""
+    address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
-    noting = ctypes.CFUNCTYPE(ctypes.c_int, *plain.argtypes)(_core.noting_function(symbol, address))
+    noting = ctypes.CFUNCTYPE(ctypes.c_int, *function.argtypes)(_core.noting_function(symbol, address))
 
     def call(*arguments: int) -> int:
-        return (noting if _core.notes_library_calls() else plain)(*arguments)  # type: ignore[no-any-return]
+        return (noting if _core.notes_library_calls() else function)(*arguments)  # type: ignore[no-any-return]
 
     return call
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cupy._core import core
 from cupy_backends.cuda.libs import nvrtc
 
+from tcuda._base import log
 from tcuda.kernels._source import untemplated_kernels
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ def _compile(source: str, names: Sequence[str], arch: str, options: Sequence[str
         for name in names
     }
     text = f'{source}\n#line 1 "{_REPORT_FILE}"\n{_report()}'
+    start = time.perf_counter()
     program = nvrtc.createProgram(text, f"{_file_of(names[0])}.cu", (), ())
     try:
         for name, expression in expressions.items():
@@ -97,10 +100,11 @@ def _compile(source: str, names: Sequence[str], arch: str, options: Sequence[str
             for name, expression in expressions.items()
         }
         code = nvrtc.getCUBIN(program) if arch.startswith("-arch=sm") else nvrtc.getPTX(program)
+        log.debug("Kernels %s were compiled in %.0f ms.", ", ".join(names), 1000 * (time.perf_counter() - start))
         return Image(code, entries)
     except nvrtc.NVRTCError as error:
-        log = nvrtc.getProgramLog(program) or str(error)
-        raise RuntimeError(f"Kernel compilation failed:\n{_explained(log, names[0])}") from error
+        messages = nvrtc.getProgramLog(program) or str(error)
+        raise RuntimeError(f"Kernel compilation failed:\n{_explained(messages, names[0])}") from error
     finally:
         nvrtc.destroyProgram(program)
 

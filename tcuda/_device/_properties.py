@@ -49,6 +49,20 @@ class _CudaDeviceProperties:
             f"pci_domain_id={self.pci_domain_id}, L2_cache_size={self.L2_cache_size >> 20}MB)"
         )
 
+    def _repr_html_(self) -> str:
+        from tcuda._viz.shared import notebook  # here, because few programs need the module
+
+        rows = [
+            ("compute capability", f"{self.major}.{self.minor}"),
+            ("memory", f"{self.total_memory / (1 << 30):.1f} GiB"),
+            ("multiprocessors", self.multi_processor_count),
+            ("L2 cache", f"{self.L2_cache_size / (1 << 20):.0f} MiB"),
+            ("shared memory of a block", f"{self.shared_memory_per_block_optin / 1024:.0f} KiB"),
+            ("threads of a multiprocessor", self.max_threads_per_multi_processor),
+            ("uuid", self.uuid),
+        ]
+        return notebook.table(self.name, (), rows)
+
     @classmethod
     def _from_cuda(cls, properties: Mapping[str, Any]) -> _CudaDeviceProperties:
         """Return the properties for the dictionary that CuPy's ``getDeviceProperties`` returned."""

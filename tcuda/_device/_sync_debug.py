@@ -216,6 +216,17 @@ class SyncCounter:
             rows = sorted((-count, *place) for place, count in dict(self._counts).items())
         return [{"call": call, "file": file, "line": line, "count": -count} for count, file, line, call in rows]
 
+    def __repr__(self) -> str:
+        rows = self.counts()
+        state = ", counting" if self in _counters else ""
+        return f"<tcuda.SyncCounter: {sum(row['count'] for row in rows)} waits at {len(rows)} lines{state}>"
+
+    def _repr_html_(self) -> str:
+        from tcuda._viz.shared import notebook  # here, because few programs need the module
+
+        rows = [(row["count"], row["call"], f"{row['file']}:{row['line']}") for row in self.counts()]
+        return notebook.table("Calls that let the host wait", ("count", "call", "line"), rows)
+
     def __enter__(self) -> Self:
         self.start()
         return self

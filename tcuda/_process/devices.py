@@ -26,8 +26,22 @@ class CupyDevice(Protocol):
 
 
 DeviceArgument: TypeAlias = "int | str | DeviceLike | CupyDevice | None"
-"""An index, ``"cuda"``, ``"cuda:1"``, a ``cupy.cuda.Device``, an object with ``type`` and ``index``, or None for the
-current device."""
+"""The type of every argument that names a device, for annotations.
+
+A device is
+
+* None or ``"cuda"``: the current device,
+* an integer such as ``1``, the index of the device,
+* a text such as ``"cuda:1"``,
+* a ``torch.device``, or another object with ``type`` and ``index``,
+* a ``cupy.cuda.Device``, or another object with ``id`` and ``int()``.
+
+Example:
+    >>> def free_memory(device: tcuda.DeviceArgument = None) -> int:
+    ...     return tcuda.mem_get_info(device)[0]  # bytes
+    >>> free_memory("cuda:0") == free_memory(0)
+    True
+"""
 
 
 class Device(NamedTuple):
@@ -63,6 +77,8 @@ class Device(NamedTuple):
 
 
 _DEVICE_TYPES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "mps", "meta", "hpu", "mtia", "xla", "privateuseone")
+_FORMS = "A device is None, an int, 'cuda', 'cuda:1', a cupy.cuda.Device, or an object with type and index."
+_NUMBER = re.compile(r"(?:gpu|cuda)?[:\s]*(\d+)", re.IGNORECASE)
 _DEVICE_STRING = re.compile(r"([a-z]+)(?::(0|[1-9]\d*))?")
 
 
@@ -86,7 +102,10 @@ def _get_device_index(device: Any, optional: bool = False) -> int:
     index = _index_of(device)
     if index is None:
         if not optional:
-            raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+            raise ValueError(
+                f"Expected a torch.device with a specified index or an integer, but got:{device}. This call needs an "
+                "index: an int such as 0, 'cuda:0', or a device with an index."
+            )
         return cuda.getDevice()
     return index
 
@@ -99,7 +118,7 @@ def _index_of(device: Any) -> int | None:
     kind, index = getattr(device, "type", None), getattr(device, "index", None)
     if isinstance(kind, str) and (index is None or isinstance(index, int)):
         if kind != "cuda":
-            raise ValueError(f"Expected a cuda device, but got: {device}")
+            raise ValueError(f"Expected a cuda device, but got: {device}. {_FORMS}")
         return index
     idx = getattr(device, "idx", None)  # tcuda.device, torch.cuda.device
     if isinstance(idx, int):
@@ -109,8 +128,7 @@ def _index_of(device: Any) -> int | None:
         return id_
     raise ValueError(
         f"Expected a torch.device with a specified index or an integer, but got:{device} (a "
-        f"{type(device).__name__}). A device is None, an int, 'cuda', 'cuda:1', a cupy.cuda.Device, or an object with "
-        "type and index."
+        f"{type(device).__name__}). {_FORMS}"
     )
 
 
@@ -124,13 +142,24 @@ def is_device(device: Any) -> bool:
 def _parse(text: str) -> int | None:
     kind = text.partition(":")[0]
     if kind not in _DEVICE_TYPES:
-        raise RuntimeError(f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {text}")
+        raise RuntimeError(
+            f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {text}. "
+            f"{_meant(text)}{_FORMS}"
+        )
     match = _DEVICE_STRING.fullmatch(text)
     if match is None:
-        raise RuntimeError(f"Invalid device string: {text!r}")
+        raise RuntimeError(f"Invalid device string: {text!r}. {_FORMS}")
     if kind != "cuda":
-        raise ValueError(f"Expected a cuda device, but got: {text}")
+        raise ValueError(f"Expected a cuda device, but got: {text}. {_FORMS}")
     return None if match[2] is None else int(match[2])
+
+
+def _meant(text: str) -> str:
+    """Return a question with the name that a text such as ``"gpu:0"`` stands for; nothing for other texts."""
+    number = _NUMBER.fullmatch(text.strip())
+    if number is not None:
+        return f"Did you mean 'cuda:{int(number[1])}'? "
+    return "Did you mean 'cuda'? " if text.strip().lower() in ("gpu", "cuda") else ""
 
 
 def exchange_device(index: int) -> int:

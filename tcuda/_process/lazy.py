@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tcuda._backend import backend_of
+from tcuda._base import log
 from tcuda._base.errors import AcceleratorError, DeferredCudaCallError
 from tcuda._base.statuses import Status
 from tcuda._process.fork import call_in_child
@@ -164,6 +165,7 @@ def _initialize() -> _InUse:
             step(*in_use)
         _run_queued()
         if not is_initialized():  # a finalizer that ran meanwhile may have done the rest
+            log.debug("tcuda is initialised, with %d devices.", chosen.getDeviceCount())
             _initialized = in_use
             _lazy_cuda.become_ready(in_use.cuda)
             _lazy_backend.become_ready(in_use.backend)

@@ -41,7 +41,13 @@ def lazy_names(package: str, modules: Sequence[str]) -> tuple[Callable[[str], An
         )
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules, "xp"})
+        # An editor completes these names. Names that the package imports for its own use are not among them.
+        found = vars(sys.modules[package])
+        shown = {name for name, value in found.items() if name.startswith("_") or _is_room(value)}
+        return sorted({*shown, *found["__all__"], *modules, "xp"})
+
+    def _is_room(value: object) -> bool:
+        return getattr(value, "__name__", "").startswith(f"{package}.") and hasattr(value, "__spec__")
 
     return look_up, names
 

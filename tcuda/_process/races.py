@@ -14,6 +14,7 @@ from tcuda._backend import backend_of
 from tcuda._base.scope import undone_by
 from tcuda._process.fork import call_in_child
 from tcuda._process.ledger import ledger_if_any
+from tcuda._process.mpi_calls import MpiCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ class _Started(NamedTuple):
 _lock = threading.RLock()
 _started: _Started | None = None
 _is_attached = False
+_mpi_calls: MpiCalls | None = None
 _runtime: Runtime | None = None
 """The runtime that initialisation has reached; a detector that is started later is attached at once."""
 
@@ -126,10 +128,13 @@ def attach(cuda: Runtime, backend: Backend) -> None:
 
 def _detach(cuda: Runtime | None) -> None:
     """Undo :func:`_attach`, also one that has raised."""
-    global _is_attached
+    global _is_attached, _mpi_calls
     if _is_attached:
         assert cuda is not None
         assert _started is not None
+        mpi_calls, _mpi_calls = _mpi_calls, None
+        if mpi_calls is not None:
+            mpi_calls.end()
         backend_of(cuda).watch_kernels(False)
         cuda.watchRaces(None)
         _started.detector.detach()
@@ -138,7 +143,7 @@ def _detach(cuda: Runtime | None) -> None:
 
 @undone_by(_detach)
 def _attach(cuda: Runtime) -> None:
-    global _is_attached
+    global _is_attached, _mpi_calls
     ledger = ledger_if_any()
     assert ledger is not None
     assert _started is not None
@@ -146,11 +151,13 @@ def _attach(cuda: Runtime) -> None:
     cuda.watchRaces(_started.detector)
     backend_of(cuda).watch_kernels(True)
     _started.detector.attach(ledger)
+    _mpi_calls = MpiCalls(_started.detector)
+    _mpi_calls.begin()
 
 
 def _forget_in_child() -> None:
-    global _is_attached, _lock, _runtime, _started
-    _started = _runtime = None
+    global _is_attached, _lock, _mpi_calls, _runtime, _started
+    _started = _runtime = _mpi_calls = None
     _is_attached = False
     _lock = threading.RLock()  # another thread of the parent may have held it
 

@@ -49,7 +49,14 @@ class TorchStream(Protocol):
 
 
 StreamLike: TypeAlias = SupportsCudaStream | TorchStream | CurrentStream
-"""A stream of any library: the type of every argument of tcuda that takes a stream of another library."""
+"""A stream of any library: the type of every argument of tcuda that takes a stream of another library.
+
+Example:
+    >>> def wait_for(stream: tcuda.streams.StreamLike) -> None:
+    ...     tcuda.current_stream().wait_stream(stream)
+    >>> wait_for(tcuda.Stream())
+    >>> wait_for(xp.cuda.Stream())
+"""
 
 
 def handle_and_device(stream: StreamLike) -> tuple[int, int]:

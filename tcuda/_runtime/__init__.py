@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tcuda._base import log
 from tcuda._runtime.visible_devices import VARIABLE
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ def _decide(before: Runtime | None, made: Runtime) -> Runtime:
             latest = _successors[latest]
         _in_use = latest
         if latest not in _successors:  # if another caller has replaced `latest` meanwhile, that stays so
+            log.debug("The runtime is %s.", latest.name)
             return latest
 
 

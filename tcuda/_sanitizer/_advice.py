@@ -31,6 +31,8 @@ def missing_order(
     before = names.place if names.place in (current.launch_stack or current.stack) else current.place
     if freed is not None and names.previous is not None:
         return _kept_memory(names.previous, freed)
+    if previous.host:  # a request of MPI
+        return _completed_request(before, previous)
     if names.current is None or names.previous is None:
         return _synchronization(before, names.current or names.previous)
     if _is_one_launch(current, previous):
@@ -68,6 +70,15 @@ def _synchronization(before: Frame | None, stream: StreamName | None) -> Missing
     if stream.is_code:
         return Missing(call, before, f"`{call}` before {line_of(before)} orders them.")
     return Missing(call, before, f"A synchronization of {stream.text} before {line_of(before)} orders them.")
+
+
+def _completed_request(before: Frame | None, previous: RaceAccess) -> Missing:
+    return Missing(
+        "request.Wait()",
+        before,
+        f"A wait for the request of {line_of(previous.place)}, such as `request.Wait()`, before {line_of(before)} "
+        "orders them.",
+    )
 
 
 def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._sanitizer._advice import missing_order
 from tcuda._sanitizer._doubt import doubt_of
-from tcuda._sanitizer._race import Race, access_of, allocation_of
+from tcuda._sanitizer._race import TOUCHES, Race, access_of, allocation_of
 from tcuda._sanitizer._stacks import frames, users
 from tcuda._sanitizer._stream_names import stream_names
 
@@ -41,7 +41,8 @@ def race_of(found: _core.Race) -> Race:
     """Return a race of the core in plain values, with the names of the streams and the missing order."""
     overlap = found.overlap
     names = stream_names(_stream(found.current), _stream(found.previous))
-    current = access_of(found.current, overlap, names.current, found.previous if found.current.host else None)
+    touched = found.current.host and found.current.operation in TOUCHES
+    current = access_of(found.current, overlap, names.current, found.previous if touched else None)
     previous = access_of(found.previous, overlap, names.previous)
     earlier = allocation_of(found.previous_allocation) if found.use_after_free else None
     return Race(

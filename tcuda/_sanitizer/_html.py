@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_HEIGHT = 640  # pixels
 
 
 def framed(report: Mapping[str, Any], title: str) -> str:
@@ -18,9 +15,8 @@ def framed(report: Mapping[str, Any], title: str) -> str:
         report: The result of ``Report.as_dict()``.
         title: The title of the page.
     """
-    from tcuda._viz.races import render  # here, because a check needs no page
+    # These imports are here, because a check needs no page.
+    from tcuda._viz.races import render
+    from tcuda._viz.shared import notebook
 
-    return (
-        f'<iframe srcdoc="{html.escape(render(report, title))}" title="{html.escape(title)}" '
-        f'sandbox="allow-scripts" style="width: 100%; height: {_HEIGHT}px; border: 0"></iframe>'
-    )
+    return notebook.framed(render(report, title), title)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tcuda._sanitizer._stream_names import StreamName
 
 
+TOUCHES = "read by the host", "write by the host"
+"""Accesses of the program itself, of which only the first byte is known."""
+
+
 @dataclass(frozen=True)
 class RaceAccess:
     """One of the two accesses of a race.
@@ -203,7 +207,7 @@ class Race:
             f"{size} {'byte' if size == 1 else 'bytes'}. The current access: {current.where}. "
             f"The previous access: {previous.where}."
         )
-        if current.host and current.elements is not None:
+        if current.host and current.operation in TOUCHES and current.elements is not None:
             shared = (
                 f"the host touches byte {current.elements.first} of the {current.region.size} bytes of the previous "
                 "access first, and perhaps other bytes later."

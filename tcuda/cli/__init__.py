@@ -1,4 +1,4 @@
-"""The command line: ``tcuda info``, ``tcuda demo``, ``tcuda sanitize``, ``tcuda memory-viz``, ``tcuda graph-viz``."""
+"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz`` and ``graph-viz``."""
 
 from __future__ import annotations
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
+import subprocess
+import sys
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy
 
 import tcuda
 from tcuda._runtime import runtime
+from tcuda._runtime.cuda import cupti
 from tcuda.cli.messages import printable
 from tcuda.cli.terminal import console, memory, print_table
+from tcuda.emulation.rtc import compiler
+from tcuda.emulation.rtc.cache import cache
 
 if TYPE_CHECKING:
     import argparse
@@ -23,13 +30,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LIBRARIES = ("scipy", "distributed", "mpi4py", "nvidia-ml-py", "nvtx")
 _VARIABLES = (
+    "CC",
+    "CUDA_HOME",
     "CUDA_LAUNCH_BLOCKING",
     "CUDA_VISIBLE_DEVICES",
+    "CUDA_PATH",
+    "CUPY_ACCELERATORS",
+    "CUPY_CACHE_DIR",
     "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM",
+    "CXX",
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_CUDA_ALLOC_CONF",
     "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "TORCH_CUDA_SANITIZER",
 )
 
 
@@ -69,8 +84,14 @@ def collect() -> dict[str, Any]:
         "platform": platform.platform(),
         "numpy": numpy.__version__,
         "cupy": _cupy(),
+        "cupy_imported": _cupy_imported(),
+        **{name: _version_of(name) for name in _LIBRARIES},
+        "commit": _commit(),
         **_runtime_facts(),
         "architectures": tcuda.get_arch_list(),
+        "cupti": _cupti(),
+        "compiler": _compiler(),
+        "kernel_cache": _kernel_cache(),
         "environment": _environment(os.environ),
         "devices": [_device(index) for index in range(tcuda.device_count())],
         "problem": problem,
@@ -90,6 +111,63 @@ def _cupy() -> str | None:
     """Return the installed distributions of CuPy, without importing CuPy; more than one is a broken installation."""
     names = sorted(set(metadata.packages_distributions().get("cupy", ())))
     return ", ".join(f"{name} {metadata.version(name)}" for name in names) or None
+
+
+def _cupy_imported() -> str | None:
+    """Return the file of the module that ``import cupy`` imports, without importing it; None if there is none."""
+    try:
+        found = sys.modules.get("cupy") or importlib.util.find_spec("cupy")
+    except (ImportError, ValueError):  # a module that a program has put there, without a specification
+        return None
+    if found is None:
+        return None
+    return getattr(found, "origin", None) or getattr(found, "__file__", None) or getattr(found, "name", None)
+
+
+def _version_of(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """Return the commit of the clone that tcuda runs from, marked if files have changed; None outside of a clone."""
+    root = Path(tcuda.__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-c", "safe.directory=*", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):  # git is missing, or the folder is no clone
+        return None
+    return done.stdout.strip()
+
+
+def _cupti() -> str | None:
+    """Return CUPTI's library, with which the race detector watches CUDA; None if it is missing, or without a driver."""
+    try:
+        return cupti.find(runtime().driverGetVersion())
+    except RuntimeError:
+        return None
+
+
+def _compiler() -> str | None:
+    """Return the C++ compiler that compiles the kernels of emulated devices; None without one."""
+    try:
+        found = compiler.find()
+    except RuntimeError:
+        return None
+    return f"{' '.join(found.command)}: {found.version}"
+
+
+def _kernel_cache() -> dict[str, Any]:
+    """Return the folder of the compiled kernels of emulated devices, and the bytes in it."""
+    folder = cache().folder
+    if folder is None:
+        return {"folder": None, "bytes": 0}
+    files = list(folder.path.glob("*")) if folder.path.is_dir() else []
+    return {"folder": str(folder.path), "bytes": sum(file.lstat().st_size for file in files if file.is_file())}
 
 
 def _runtime_facts() -> dict[str, Any]:
@@ -147,10 +225,16 @@ def _show(screen: Console, facts: Mapping[str, Any]) -> None:
         "platform": facts["platform"],
         "NumPy": facts["numpy"],
         "CuPy": facts["cupy"] or "not installed",
+        "import cupy": facts["cupy_imported"] or "nothing to import",
+        "libraries": ", ".join(f"{name} {facts[name]}" for name in _LIBRARIES if facts[name]) or "none",
+        "commit": facts["commit"] or "not in a clone",
         "runtime": f"{facts['runtime'] or 'none'}, chosen by {facts['chosen_by']}",
         "CUDA driver": facts["driver"] or "not found",
         "CUDA runtime": facts["cuda"] or "not found",
         "NVRTC targets": " ".join(facts["architectures"]) or "unknown without a device",
+        "CUPTI": facts["cupti"] or "not found",
+        "C++ compiler": facts["compiler"] or "not found",
+        "kernel cache": f"{facts['kernel_cache']['folder'] or 'none'}, {memory(facts['kernel_cache']['bytes'])}",
         "allocator": facts["allocator"] or "none",
         "environment": environment or "nothing set",
     }

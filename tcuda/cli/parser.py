@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tcuda._base.version import __version__
-from tcuda.cli import demo, graph_viz, info, memory_viz, sanitize
+from tcuda.cli import demo, doctor, graph_viz, info, memory_viz, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tcuda", description="The surface of torch.cuda for CuPy arrays.")
     parser.add_argument("--version", action="version", version=f"tcuda {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for command in (info, demo, sanitize, memory_viz, graph_viz):
+    for command in (info, doctor, demo, sanitize, memory_viz, graph_viz):
         command.add_to(commands)
     # The arguments of a program may look like options of the command, so argparse does not see the program.
     given, program = sanitize.split(sys.argv[1:] if argv is None else argv)

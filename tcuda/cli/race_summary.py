@@ -6,6 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
+from tcuda._sanitizer._race import TOUCHES
 from tcuda._viz.races import site
 from tcuda.cli import kernel_race_summary
 from tcuda.cli.messages import printable
@@ -147,7 +148,7 @@ def _stream(access: Mapping[str, Any]) -> str:
 def _touched(race: Mapping[str, Any]) -> str | None:
     """Return the elements that both accesses touch, in words, as the access with the larger elements counts them."""
     current = race["current"]
-    if current["host"] and current["element_range"] is not None:
+    if current["host"] and current["operation"] in TOUCHES and current["element_range"] is not None:
         first, size = current["element_range"][0], math.prod(current["shape"])
         return f"the host touches byte {first:,} of {size:,} first, and perhaps other bytes later"
     counted = [access for access in (race["current"], race["previous"]) if access["element_range"] is not None]

@@ -129,10 +129,9 @@ def device_indices(devices: Iterable[DeviceArgument]) -> list[int]:
         ValueError: One of ``devices`` is the host, or names no device.
         RuntimeError: One of ``devices`` is a text that names no device.
     """
-    return [
-        device if type(device) is int else device_index(device)
-        for device in several(devices, "devices", "a sequence of devices")
-    ]
+    if not isinstance(devices, (list, tuple)):
+        devices = several(devices, "devices", "a sequence of devices")
+    return [device if type(device) is int else device_index(device) for device in devices]
 
 
 def is_host(device: DeviceArgument) -> bool:

@@ -102,7 +102,7 @@ def _check_out(tensor: Any, targets: Sequence[Any]) -> None:
 
 
 def _copy_to_all(tensor: Any, targets: Sequence[Any]) -> None:
-    """Copy ``tensor`` to ``targets``: by a route to plain arrays of other devices, one by one to the other arrays."""
+    """Copy ``tensor`` to ``targets``: by a route to dense arrays of other devices, one by one to the other arrays."""
     home = place_of(tensor, "tensor")
     if home == HOST:
         from tcuda.comm._host import upload

@@ -32,19 +32,19 @@ def copy(targets: Iterable[Any], sources: Iterable[Any]) -> None:
     The elements are converted to the dtype of the target on the device of the source. Arrays that need no conversion
     are copied first, at the same time. The targets have no memory in common with the sources, unless there is only one.
     """
-    plain: list[tuple[Any, Any]] = []
+    direct: list[tuple[Any, Any]] = []
     others: list[tuple[Any, Any]] = []
     for pair in zip(targets, sources, strict=True):
         target, source = pair
         if target is source or not source.size:
             continue
-        is_plain = source.dtype == target.dtype and target.flags.c_contiguous and source.flags.c_contiguous
-        (plain if is_plain else others).append(pair)
+        is_direct = source.dtype == target.dtype and target.flags.c_contiguous and source.flags.c_contiguous
+        (direct if is_direct else others).append(pair)
     # Copies within a device first: they need not wait for those that arrive.
-    plain.sort(key=lambda pair: pair[0].data.device_id != pair[1].data.device_id)
-    if plain:
-        hops = [Hop(2 * place + 1, 2 * place, 0, source.nbytes) for place, (_, source) in enumerate(plain)]
-        backend.transfers().relay([array for pair in plain for array in pair], hops)
+    direct.sort(key=lambda pair: pair[0].data.device_id != pair[1].data.device_id)
+    if direct:
+        hops = [Hop(2 * place + 1, 2 * place, 0, source.nbytes) for place, (_, source) in enumerate(direct)]
+        backend.transfers().relay([array for pair in direct for array in pair], hops)
     for target, source in others:
         _convert(target, source)
 

@@ -37,7 +37,7 @@ def upload(targets: Sequence[Any], sources: Sequence[npt.NDArray[Any]]) -> None:
         AcceleratorError: The current stream of a device captures, and the source is not in page-locked memory in C
             order with the dtype of the target (900).
     """
-    plain = []
+    direct = []
     for pair in zip(targets, sources, strict=True):
         target, source = pair
         if not target.size:
@@ -45,22 +45,22 @@ def upload(targets: Sequence[Any], sources: Sequence[npt.NDArray[Any]]) -> None:
         if captures or not (target.flags.c_contiguous and source.flags.c_contiguous and source.dtype == target.dtype):
             _upload(target, source)
         else:
-            plain.append(pair)
-    if not plain:
+            direct.append(pair)
+    if not direct:
         return
     release()
-    spares = [spare_events(target.data.device_id, EVENT_DISABLE_TIMING) for target, _ in plain]
+    spares = [spare_events(target.data.device_id, EVENT_DISABLE_TIMING) for target, _ in direct]
     marks: list[int] = []
     try:
         for each in spares:
             marks.append(each.take())
-        addresses = [source.__array_interface__["data"][0] for _, source in plain]  # faster than `source.ctypes`
-        backend.transfers().upload([target for target, _ in plain], addresses, marks)
+        addresses = [source.__array_interface__["data"][0] for _, source in direct]  # faster than `source.ctypes`
+        backend.transfers().upload([target for target, _ in direct], addresses, marks)
     except BaseException:
         for each, mark in zip(spares, marks, strict=False):
             each.give_back(mark)
         raise
-    in_use.extend((mark, each, source) for mark, each, (_, source) in zip(marks, spares, plain, strict=True))
+    in_use.extend((mark, each, source) for mark, each, (_, source) in zip(marks, spares, direct, strict=True))
 
 
 def _upload(target: Any, source: npt.NDArray[Any]) -> None:

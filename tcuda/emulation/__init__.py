@@ -21,8 +21,8 @@ from tcuda._runtime.emulated import check, parse_memory, parse_schedule
 from tcuda._runtime.emulated.clock import Clock
 
 if TYPE_CHECKING:
-    from tcuda.emulation import xp
-    from tcuda.emulation._ndarray import ndarray
+    from tcuda._backend import xp
+    from tcuda._backend.xp import ndarray
 
 
 def enable(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._base.errors import OutOfMemoryError
 from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
-from tcuda.emulation import allocation_lines, rtc
+from tcuda.emulation import rtc
 from tcuda.emulation._launcher import Launcher
 from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
 
@@ -71,7 +71,7 @@ class Backend:
         if checks.padding:
             ledger.set_padding(_PADDING)
         if checks.races:
-            allocation_lines.begin()
+            ledger.keep_stacks(True)
         if checks.init:
             self._runtime.contents.watch(True)
         self._runtime.announceStreams(ledger)
@@ -139,15 +139,13 @@ class Backend:
 
         return compile_kernel(source, name, options)
 
-    @functools.cached_property
-    def _transfers(self) -> Transfers:
+    @staticmethod
+    @functools.cache
+    def transfers() -> Transfers:
+        """Return the object that works on arrays of several devices."""
         from tcuda.emulation.transfers import Transfers
 
         return Transfers()
-
-    def transfers(self) -> Transfers:
-        """Return the object that works on arrays of several devices."""
-        return self._transfers
 
     def generator_type(self) -> type[Any]:
         """Import NumPy and return the class of generators for emulated arrays."""

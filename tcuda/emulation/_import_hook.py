@@ -8,6 +8,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base import log
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -169,4 +171,5 @@ def install() -> None:
             "CuPy has been imported already. Call tcuda.emulation.install_as_cupy() before the first import of CuPy, "
             "or start the program with python -m tcuda.emulation."
         )
+    log.debug("import cupy imports emulated devices from now on.")
     sys.meta_path.insert(0, _Finder())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from tcuda._device import device as _device
-from tcuda.emulation import array_interface, creation, dlpack, filling, indexing, namespace, numpy_work, transfer
+from tcuda.emulation import array_interface, copies, creation, dlpack, filling, indexing, namespace, numpy_work
 from tcuda.emulation.flat import flatiter
 from tcuda.emulation.functions import FUNCTIONS, IMPLEMENTATIONS, method
 from tcuda.emulation.kernels.mdspan import MdSpan
@@ -90,7 +90,7 @@ class ndarray(Strided, Operators):
             TypeError: ``out`` is not a NumPy array, or has another dtype.
             ValueError: ``out`` has another shape, or is read-only.
         """
-        return transfer.to_host(self, stream, order, out, blocking)
+        return copies.to_host(self, stream, order, out, blocking)
 
     def set(self, arr: npt.NDArray[Any], stream: Any = None) -> None:
         """Copy the elements of ``arr``, a NumPy array, into this array.
@@ -104,7 +104,7 @@ class ndarray(Strided, Operators):
             ValueError: ``arr`` has another shape.
             RuntimeError: There are gaps between the elements of this array.
         """
-        transfer.to_device(self, arr, stream)
+        copies.to_device(self, arr, stream)
 
     def item(self) -> Any:
         """Return the only element as a Python scalar; waits for the current stream.

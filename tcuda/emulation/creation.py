@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import array_interface, casts, dlpack, filling, numpy_work, structured, transfer
+from tcuda.emulation import array_interface, casts, copies, dlpack, filling, numpy_work, structured
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided, supported
 
@@ -125,15 +125,15 @@ def array(
     elif _has_arrays(obj):
         made = _from_sequence(obj, dtype, order)
         if blocking:
-            transfer.synchronize(made, "array")
+            copies.synchronize(made, "array")
     else:
         host = np.asarray(obj, dtype=dtype)
         host = host.astype(host.dtype.newbyteorder("="), copy=False)
         supported(host.dtype)
         column_major = order == "F" or (order in "AK" and host.flags.fnc)
-        made = transfer.from_host(host, "F" if column_major else "C")
+        made = copies.from_host(host, "F" if column_major else "C")
         if blocking and host.ndim:
-            transfer.synchronize(made, "array")
+            copies.synchronize(made, "array")
     if made.ndim < ndmin:
         padded: Strided = numpy_work.view(_with_axes, (made, ndmin - made.ndim))
         return padded
@@ -201,7 +201,7 @@ def item(array: Strided) -> Any:
     """
     if array.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
-    return transfer.to_host(array, None, "C", None, True).item()
+    return copies.to_host(array, None, "C", None, True).item()
 
 
 def _with_axes(host: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
@@ -236,7 +236,7 @@ def _from_array(source: Strided, dtype: npt.DTypeLike | None, copy: bool | None,
     if not copy and not elsewhere and kind == source.dtype and _is_laid_out(source, order):
         return source
     if elsewhere:
-        copied = transfer.to_current_device(source, order)
+        copied = copies.to_current_device(source, order)
         return copied if kind == copied.dtype else _from_array(copied, kind, None, order)
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")

@@ -15,7 +15,7 @@ import numpy as np
 from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_LEGACY
-from tcuda.emulation import array_interface, transfer
+from tcuda.emulation import array_interface, copies
 
 if TYPE_CHECKING:
     from tcuda.emulation.strided import Strided
@@ -85,7 +85,7 @@ def capsule_of(
     if dl_device == (_HOST, 0):
         if copy is False:
             raise ValueError("GPU memory cannot be exported to CPU without copy.")
-        host = transfer.to_host(array, None, "A", None, True)
+        host = copies.to_host(array, None, "A", None, True)
         return host.__dlpack__(**_version(max_version))
     if dl_device is not None and dl_device != device_of(array):
         raise BufferError(f"unsupported device requested: {dl_device}; the array is on {device_of(array)}")

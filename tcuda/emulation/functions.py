@@ -13,13 +13,13 @@ from tcuda._device import device
 from tcuda.emulation import (
     active_trace,
     catalogue,
+    copies,
     creation,
     flops,
     indexing,
     numpy_work,
     refusals,
     solving,
-    transfer,
     translation,
 )
 from tcuda.emulation.active_trace import Placeholder
@@ -91,8 +91,8 @@ def _cleaning(function: Function) -> Work:
     """Return the work of ``nan_to_num``, which changes its first argument if the argument ``copy`` is false."""
 
     def clean(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        copies = args[1] if len(args) > 1 else kwargs.get("copy", True)
-        if copies or not args:
+        wants_copy = args[1] if len(args) > 1 else kwargs.get("copy", True)
+        if wants_copy or not args:
             return numpy_work.call(function, args, kwargs)
         numpy_work.modify(function, args, kwargs, reads_target=True)
         return args[0]
@@ -181,11 +181,11 @@ def _copying(function: Function) -> Work:
 
     def copy(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         target, source, casting, where = _copied(*args, **kwargs)
-        if where is not None or not transfer.is_between_devices(target, source):
+        if where is not None or not copies.is_between_devices(target, source):
             write(args, kwargs)
-        elif not transfer.copy_between_devices(target, source):
+        elif not copies.copy_between_devices(target, source):
             with device(target._block.device):
-                write((target, transfer.to_current_device(source, "C")), {"casting": casting})
+                write((target, copies.to_current_device(source, "C")), {"casting": casting})
 
     return copy
 
@@ -290,11 +290,11 @@ def _bound(name: str, function: Function, work: Work, rules: str = "") -> Functi
             return function(*arguments, **options)
         if guard is not None and numpy_work.defers() and guard(*admitted):
             if reads is not None and reads(*admitted):
-                transfer.wait_for_contents(name)
+                copies.wait_for_contents(name)
             with numpy_work.with_contents():
                 return work(*translated(*admitted))
         if reads is not None and reads(*admitted):
-            transfer.wait_for_contents(name)
+            copies.wait_for_contents(name)
         return work(*translated(*admitted))
 
     call.__signature__ = signature.described  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import array_interface, creation, transfer
+from tcuda.emulation import array_interface, copies, creation
 from tcuda.emulation.functions import IMPLEMENTATIONS
 from tcuda.emulation.strided import Strided
 
@@ -36,7 +36,7 @@ def asnumpy(
     """
     given = array_interface.array_of(a)
     if given is not None:
-        return transfer.to_host(given, stream, order, out, blocking)
+        return copies.to_host(given, stream, order, out, blocking)
     converted = np.asarray(a, order=order)  # type: ignore[call-overload]
     if out is None:
         return converted  # type: ignore[no-any-return]

@@ -125,7 +125,7 @@ def _rename_member(member: Any, home: str, own: str | None) -> None:
 
 
 def modules_in(path: str, module: ModuleType) -> list[str]:
-    """Return the names of the public modules in a package; modules that a program imports late are not among them.
+    """Return the names of the public modules in a package; modules that are not imported yet are not among them.
 
     Args:
         path: The name of CuPy's package.

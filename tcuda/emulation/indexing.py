@@ -12,12 +12,12 @@ from tcuda.emulation import (
     array_interface,
     casts,
     catalogue,
+    copies,
     creation,
     numpy_work,
     passed_marks,
     refusals,
     selected_elements,
-    transfer,
 )
 from tcuda.emulation.filling import scalar
 from tcuda.emulation.strided import ARRAYS, Strided
@@ -78,8 +78,8 @@ def setitem(array: Strided, index: Any, value: Any) -> None:
         value = creation.array(value, dtype=array.dtype) if with_arrays else scalar(value, array.dtype)
     elif (
         not with_arrays
-        and transfer.is_between_devices(array, value)
-        and transfer.copy_between_devices(numpy_work.view(_select, (array, items)), value)
+        and copies.is_between_devices(array, value)
+        and copies.copy_between_devices(numpy_work.view(_select, (array, items)), value)
     ):
         return
     if refusals.needs_contents(items):
@@ -163,7 +163,7 @@ def _field(array: Strided, name: str | list[str]) -> Strided:
 def _wait_for_masks(items: Iterable[Any]) -> None:
     """Wait for the contents of a mask among ``items``, as CuPy does to count the elements that the mask selects."""
     if any(isinstance(item, Strided) and item.dtype == bool and item.size for item in items):
-        transfer.wait_for_contents("indexing with a mask")
+        copies.wait_for_contents("indexing with a mask")
 
 
 def _item(item: Any) -> Any:

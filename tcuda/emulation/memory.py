@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from tcuda import _core
-from tcuda._base.program_lines import line_of_program
+from tcuda._base.user_code import calling_place
 from tcuda._process import poison
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import MEMCPY_DEFAULT, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.emulation import allocation_lines
 from tcuda.emulation._device import Device
 
 if TYPE_CHECKING:
@@ -105,14 +104,12 @@ def allocate(nbytes: int) -> Block:
     deferred = _runtime.defers(backend.current_stream)
     kind = Block if unwritten is None or deferred else _MarkedBlock
     block = _core.allocate_memory(kind, ledger(), device, nbytes, stream)
-    if allocation_lines.wanted and nbytes:
-        allocation_lines.note(block.ptr, nbytes, device, stream)
     if nbytes and deferred:
         # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
         value = poison.chosen()
         _runtime.poison(block.ptr, block.requested, _POISON if value is None else value, stream)
     elif nbytes and unwritten is not None:
-        unwritten.given(block.ptr, block.requested, line_of_program())
+        unwritten.given(block.ptr, block.requested, calling_place())
     return block
 
 

@@ -13,7 +13,7 @@ from tcuda import _core
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, call_when_ready, cuda, is_initialized
 from tcuda._process.ledger import ledger
-from tcuda.emulation import accesses, active_trace, allocation_lines, memory, passed_marks, selected_elements
+from tcuda.emulation import accesses, active_trace, memory, passed_marks, selected_elements
 from tcuda.emulation.floating_point import quietly
 from tcuda.emulation.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.strided import ARRAYS, KINDS, Strided, too_large
@@ -47,7 +47,7 @@ def _prepare_work() -> None:
     """Let :data:`WORK` use the runtime in use. On CUDA, the module may be imported, and nothing uses :data:`WORK`."""
     prepare = getattr(_runtime, "prepareWork", None)
     if prepare is not None:
-        prepare(WORK, (active_trace.in_progress, memory.allocators, allocation_lines.wanted))
+        prepare(WORK, (active_trace.in_progress, memory.allocators))
 
 
 call_when_ready(_prepare_work)
@@ -198,7 +198,7 @@ def at_once(
     inputs: int = 1,
     kinds: dict[tuple[Any, ...], np.dtype[Any]] | None = None,
 ) -> Callable[..., Any]:
-    """Return a callable that does the work of ``function`` for plain operands, and hands others to ``fallback``.
+    """Return a callable that does the work of ``function`` for usual operands, and hands others to ``fallback``.
 
     The callable is in the core, because a small operation takes less time than a few functions in Python.
 

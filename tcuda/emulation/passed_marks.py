@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda._base.program_lines import line_of_program
+from tcuda._base.user_code import calling_place
 from tcuda.emulation import accesses, catalogue, selected_elements
 from tcuda.emulation.operands import Operands, alias_of
 
@@ -264,7 +264,7 @@ class Passing:
         self._parts = {
             id(hosts.get(key)): [_region(part) for part in regions if part.size] for key, regions in parts.items()
         }
-        self._line = None if _entry(DECIDING, function) is None else line_of_program()
+        self._line = None if _entry(DECIDING, function) is None else calling_place()
 
     def __call__(self) -> None:
         """Do the work."""
@@ -351,7 +351,7 @@ def require_decided(
                 name = "indexing" if function in _INDEXING else f"{function.__name__.strip('_')}()"
                 what = f"element {first[0]} of {host.size} {host.dtype} elements that decide what is used"
                 number = int(each[first[0]])
-                unwritten.refuse(name, name, what, first.size, number, line or line_of_program())
+                unwritten.refuse(name, name, what, first.size, number, line or calling_place())
 
 
 def _of_elements(marks: Marks, dtype: np.dtype[Any]) -> Marks:

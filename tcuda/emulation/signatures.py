@@ -62,7 +62,7 @@ class Operand:
         self._list, self._array, self._number, self._scalar, self._other = tuple(codes[:5])
         self._none = codes[5] if len(codes) > 5 else "." if optional else self._other
         self._each = each
-        self._plain = Setting(function, name)
+        self._setting = Setting(function, name)
 
     def admit(self, value: Any) -> Any:
         """Return ``value``, which is not an array of the device, in a form with which the function can work."""
@@ -80,7 +80,7 @@ class Operand:
         if code == "+":
             return value if isinstance(value, (bool, int, float, complex, np.generic)) else creation.asarray(value)
         if code == ".":
-            return self._plain.admit(value) if isinstance(value, (list, tuple)) else value
+            return self._setting.admit(value) if isinstance(value, (list, tuple)) else value
         if code == "l":
             return value.tolist()
         if code == "h":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import error_state, numpy_work, transfer
+from tcuda.emulation import copies, error_state, numpy_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ def work_of(function: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[st
             return numpy_work.call(quiet, args, kwargs)
         result = numpy_work.call(function, args, kwargs)
         if name not in _UNCHECKED:
-            transfer.wait_for_contents(f"linalg.{name}")
+            copies.wait_for_contents(f"linalg.{name}")
         return result
 
     return solve

@@ -54,14 +54,14 @@ class Translation:
             )
         if "out" in known:  # the functions that run NumPy functions find the output by its name
             self._by_place = [alike and name != "out" for name, alike in zip(places, self._by_place, strict=True)]
-        plain = [alike and name not in self._unset for name, alike in zip(places, self._by_place, strict=True)]
-        self._plain_places = len(places) if all(plain) else plain.index(False)
-        self._plain_names = known - self._unset
-        self.keeps_first = self._variadic or self._plain_places > 0
+        same_meaning = [alike and name not in self._unset for name, alike in zip(places, self._by_place, strict=True)]
+        self._same_places = len(places) if all(same_meaning) else same_meaning.index(False)
+        self._same_names = known - self._unset
+        self.keeps_first = self._variadic or self._same_places > 0
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """Return the arguments of NumPy's function with the meaning of ``args`` and ``kwargs`` in CuPy's function."""
-        if self._variadic or (len(args) <= self._plain_places and kwargs.keys() <= self._plain_names):
+        if self._variadic or (len(args) <= self._same_places and kwargs.keys() <= self._same_names):
             return args, kwargs
         options = {**dict(zip(self._places, args, strict=False)), **kwargs}
         for name in self._unset:

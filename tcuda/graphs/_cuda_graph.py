@@ -9,6 +9,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base import log
 from tcuda._base.arguments import flag, pool_id, text
 from tcuda._base.copying import refusing
 from tcuda._base.errors import AcceleratorError
@@ -119,6 +120,7 @@ class CUDAGraph:
         self._device = -1
         self._graph = 0
         self._executable = 0
+        self._nodes = 0
         self._captured = False
         self._has_bodies = False
         self._replayed = False
@@ -217,6 +219,7 @@ class CUDAGraph:
                 expected.end()
             captures.append(capture)
         self._beginning = False
+        log.debug("A capture begins on stream %#x of device %d.", stream, index)
 
     def _undo_end(self) -> None:
         """Drop the capture that :meth:`capture_end` failed to end."""
@@ -259,6 +262,7 @@ class CUDAGraph:
         for body in capture.bodies:
             addresses = [*addresses, *cuda.graphContents(body).addresses]
         self._held = ledger().hold(addresses, capture.number)
+        self._nodes = nodes
         self._has_bodies = bool(capture.bodies)
         self._states = tuple(capture.states.values())
         self._events = tuple(capture.events)
@@ -272,6 +276,7 @@ class CUDAGraph:
         self._find_launcher()
         self._end_capture()
         self._ending = False
+        log.debug("The capture on stream %#x ends with %d nodes.", capture.stream, nodes)
         if not nodes:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
@@ -533,6 +538,35 @@ class CUDAGraph:
                 del events_and_memory  # only now, because the graph referred to them
                 if pool is not None:
                     ledger().release_graph(pool, held, replayed)
+
+    def __repr__(self) -> str:
+        if getattr(self, "_capture", None) is not None:
+            state = f"capturing on device {self._device}"
+        elif getattr(self, "_captured", False):  # a subclass may not call CUDAGraph.__new__
+            count = "1 node" if self._nodes == 1 else f"{self._nodes} nodes"
+            state = f"{count} on device {self._device}, pool {self._pool}"
+        else:
+            state = "nothing captured"
+        return f"<tcuda.CUDAGraph: {state}>"
+
+    def _repr_html_(self) -> str:
+        """Return a picture of the graph if the nodes are kept and Graphviz is there, or else a line of text."""
+        # These imports are here, because few programs need the modules.
+        import tempfile
+        from pathlib import Path
+
+        from tcuda._viz import graphs
+        from tcuda._viz.shared import notebook
+
+        if not (getattr(self, "_captured", False) and self._graph):
+            hint = "" if not getattr(self, "_captured", False) else "\nA picture needs CUDAGraph(keep_graph=True)."
+            return notebook.preformatted(f"{self!r}{hint}")
+        if not graphs.is_possible():
+            return notebook.preformatted(f"{self!r}\nA picture needs the program dot of Graphviz.")
+        with tempfile.TemporaryDirectory(prefix="tcuda-graph-") as folder:
+            file = Path(folder, "graph.dot")
+            cuda.graphDebugDotPrint(self._graph, str(file), 0)
+            return graphs.svg(file.read_bytes())
 
     def _release_if_captured(self) -> None:
         if getattr(self, "_captured", False):  # a subclass may not call CUDAGraph.__new__

@@ -2,6 +2,7 @@
 
 from tcuda._device import mem_get_info
 from tcuda._device._nvml import list_gpu_processes
+from tcuda.memory._alive import AliveSite
 from tcuda.memory._allocators import (
     CUDAPluggableAllocator,
     attach_out_of_memory_observer,
@@ -83,6 +84,7 @@ from tcuda.memory._summary import memory_summary
 from tcuda.memory._tracking import Usage, track
 
 __all__ = [
+    "AliveSite",
     "CUDAPluggableAllocator",
     "MemPool",
     "Usage",

@@ -274,7 +274,7 @@ def record_stream(array: Any, stream: StreamLike) -> None:
     pointer: Any = getattr(array, "data", None)
     memory = getattr(pointer, "mem", None)
     if memory is None:
-        raise TypeError(f"record_stream() takes an array of tcuda.xp; got {type(array).__name__}.")
+        raise TypeError(f"record_stream() takes an array of tcuda.xp; got {a_kind(array)}.")
     handle, device = handle_and_device(stream)
     if device != pointer.device_id:
         raise ValueError(

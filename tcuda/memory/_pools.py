@@ -62,6 +62,14 @@ class MemPool:
         "both would own the same memory. Make another MemPool, which may have the same allocator.",
     )
 
+    def __repr__(self) -> str:
+        if not is_initialized():  # in a forked child
+            return f"<tcuda.MemPool id={self._id}>"
+        segments = self.snapshot()
+        reserved = sum(segment["total_size"] for segment in segments)
+        allocated = sum(segment["allocated_size"] for segment in segments)
+        return f"<tcuda.MemPool id={self._id}: {allocated} bytes allocated, {reserved} bytes reserved>"
+
     @property
     def id(self) -> PoolId:
         """The number of the pool, which is ``segment_pool_id`` in :func:`memory_snapshot`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.arguments import pool_id
 from tcuda._core import Stacks
 from tcuda._process.device_rules import OF_MEMORY, resolve
+from tcuda._process.history import Recording, record
 from tcuda._process.ledger import conf, ledger, ledger_if_any
 
 if TYPE_CHECKING:
@@ -29,6 +30,34 @@ _ACTIONS = (
     "oom",
 )
 _CONTEXTS = {None: Stacks.NONE, "state": Stacks.LIVE, "alloc": Stacks.ALLOCATIONS, "all": Stacks.ALL}
+
+
+class Segments(list[dict[str, Any]]):
+    """The list of :func:`memory_snapshot`, which a notebook shows as the page of ``tcuda memory-viz``."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)  # a reader of the pickle may lack tcuda
+
+    def _repr_html_(self) -> str:
+        return _framed(self, "Segments")
+
+
+class Snapshot(dict[str, Any]):
+    """The dictionary of :func:`_snapshot`, which a notebook shows as the page of ``tcuda memory-viz``."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)  # a reader of the pickle may lack tcuda
+
+    def _repr_html_(self) -> str:
+        return _framed(self, "Snapshot of the memory")
+
+
+def _framed(snapshot: Any, title: str) -> str:
+    # These imports are here, because few programs need the modules.
+    from tcuda._viz.memory import checked, page
+    from tcuda._viz.shared import notebook
+
+    return notebook.framed(page(checked(snapshot), title), title)
 
 
 def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: bool = True) -> list[dict[str, Any]]:
@@ -58,9 +87,9 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
     wanted = None if mempool_id is None else pool_id(mempool_id, "memory_snapshot(): mempool_id")
     known = ledger_if_any()
     if known is None:
-        return []
+        return Segments()
     segments, _ = known.snapshot(wanted, False)
-    return segments
+    return Segments(segments)
 
 
 def _is_count(value: object) -> bool:
@@ -101,26 +130,28 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
     segments, traces = ledger().snapshot(None, True)
     host_segments, host_trace = ledger().host_snapshot()
     settings = conf()
-    return {
-        "segments": segments,
-        "device_traces": traces,
-        "allocator_settings": {
-            "PYTORCH_CUDA_ALLOC_CONF": settings.text,
-            "max_split_size": settings.max_split_size,
-            "garbage_collection_threshold": settings.garbage_collection_threshold,
-            "expandable_segments": settings.expandable_segments,
-            "pinned_num_register_threads": settings.pinned_threads,
-            "release_lock_on_cudamalloc": False,
-            "pinned_use_cuda_host_register": settings.pinned_use_register,
-            "graph_capture_record_stream_reuse": False,
-            "roundup_power2_divisions": {
-                str(1 << power): divisions for power, divisions in enumerate(settings.roundup_power2_divisions)
+    return Snapshot(
+        {
+            "segments": segments,
+            "device_traces": traces,
+            "allocator_settings": {
+                "PYTORCH_CUDA_ALLOC_CONF": settings.text,
+                "max_split_size": settings.max_split_size,
+                "garbage_collection_threshold": settings.garbage_collection_threshold,
+                "expandable_segments": settings.expandable_segments,
+                "pinned_num_register_threads": settings.pinned_threads,
+                "release_lock_on_cudamalloc": False,
+                "pinned_use_cuda_host_register": settings.pinned_use_register,
+                "graph_capture_record_stream_reuse": False,
+                "roundup_power2_divisions": {
+                    str(1 << power): divisions for power, divisions in enumerate(settings.roundup_power2_divisions)
+                },
             },
-        },
-        "external_annotations": [],
-        "host_segments": host_segments,
-        "host_trace": host_trace,
-    }
+            "external_annotations": [],
+            "host_segments": host_segments,
+            "host_trace": host_trace,
+        }
+    )
 
 
 def _dump_snapshot(
@@ -220,9 +251,10 @@ def _record_memory_history(
         skipped |= 1 << _ACTIONS.index(action)
     resolve(device, OF_MEMORY)
     if enabled is None:
-        ledger().stop_history()
+        record(ledger(), None)
         return
-    ledger().record_history(_CONTEXTS[context], capacity if enabled == "all" else 0, skipped, clear_history)
+    asked = Recording(_CONTEXTS[context], capacity if enabled == "all" else 0, skipped)
+    record(ledger(), asked, clear_history)
 
 
 def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -30,8 +30,21 @@ _COUNTERS = (
 _OVERSIZE = (("oversize_allocations", "Oversize allocations"), ("oversize_segments", "Oversize GPU segments"))
 
 
-def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> str:
+class MemorySummary(str):
+    """The table of :func:`memory_summary`: a text, which a notebook shows with its lines and columns."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from tcuda._viz.shared import notebook  # here, because few programs need the module
+
+        return notebook.preformatted(self)
+
+
+def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> MemorySummary:
     """Return the statistics of ``device`` as a table (``torch.cuda.memory_summary``).
+
+    The result is a text. A notebook shows the text of a cell's last expression as a table, too.
 
     Args:
         device: The device; the current device if None.
@@ -49,7 +62,7 @@ def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> 
     """
     ledger()
     index = resolve(device, OF_MEMORY)
-    return "".join(f"|{line}|\n" for line in _lines(index, memory_stats(index), abbreviated))
+    return MemorySummary("".join(f"|{line}|\n" for line in _lines(index, memory_stats(index), abbreviated)))
 
 
 def _lines(index: int, stats: dict[str, int], abbreviated: bool) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tcuda._core import Tracker, cleanup_on_error
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.lazy import is_initialized
 from tcuda._process.ledger import ledger
+from tcuda.memory._alive import HOST, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from tcuda._core import Ledger
     from tcuda._process.devices import DeviceArgument
+    from tcuda.memory._alive import AliveSite
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _ON_DEVICE = 5  # the first figures of a Usage; the other figures are those of page-locked memory
@@ -91,14 +93,18 @@ class track:
         device: The device; the device that is current at the start of the block if None.
         thread: Whether to count only the allocations and frees of the thread that enters the block.
         report: A function that is called with a :class:`Usage` at the end of every block or call.
+        sites: Whether to find the lines of the program whose memory is still allocated, for :attr:`alive`. The stack of
+            each allocation is then recorded, and the memory that is allocated at the start and at the end is listed.
 
     Attributes:
         usage: The :class:`Usage` so far, or the :class:`Usage` of the last block.
+        alive: A list of :class:`AliveSite`, the largest first: what the block has allocated and has not freed.
 
     Raises:
         RuntimeError: ``device`` does not exist, or the block was entered again before its end.
-        TypeError: ``thread`` is not True or False, or ``report`` cannot be called.
-        ValueError: ``device`` is not a CUDA device.
+        TypeError: ``thread`` or ``sites`` is not True or False, or ``report`` cannot be called.
+        ValueError: ``device`` is not a CUDA device, or both ``thread`` and ``sites`` are true: sites are those of all
+            threads.
 
     Example:
         >>> with tcuda.memory.track() as usage:
@@ -117,6 +123,12 @@ class track:
         ...     return xp.ones(n, dtype="float32").sum().item()
         >>> total = step(1000)
         Usage(current=0, peak=...
+        >>> cache = []
+        >>> with tcuda.memory.track(sites=True) as measured:
+        ...     for _ in range(3):
+        ...         cache.append(xp.zeros(1000, dtype="float32"))
+        >>> print(measured.alive[0])  # a leak, and its line
+        12288 bytes in 3 allocations at ...:3 in <module>
     """
 
     _active: tuple[Ledger, int, Tracker, Tracker] | None = None
@@ -128,9 +140,15 @@ class track:
         *,
         thread: bool = False,
         report: Callable[[Usage], object] | None = None,
+        sites: bool = False,
     ) -> None:
         self._device = device
         self._thread = flag(thread, "thread")
+        self._sites = flag(sites, "sites")
+        if thread and sites:
+            raise ValueError("track() takes thread or sites, and not both: the sites are those of all threads.")
+        self._watch: Watch | None = None
+        self._alive: list[AliveSite] = []
         self._report = None if report is None else callable_(report, "report")
         self._last = Usage()
 
@@ -148,6 +166,21 @@ class track:
         _, device, tracker, of_host = self._active
         in_use = ledger()  # raises in a forked child
         return Usage(*in_use.read(device, tracker), *in_use.read_host(of_host))
+
+    @property
+    def alive(self) -> list[AliveSite]:
+        """What the block has allocated and has not freed, by the stack of the allocation, the largest site first.
+
+        Raises:
+            RuntimeError: The measurement was made without ``sites=True``.
+        """
+        if not self._sites:
+            raise RuntimeError("This measurement has no sites: make it with tcuda.memory.track(sites=True).")
+        return self._alive if self._active is None or self._watch is None else self._alive_now(self._active[1])
+
+    def _alive_now(self, device: int) -> list[AliveSite]:
+        assert self._watch is not None
+        return [site for site in self._watch.alive() if site.device in (device, HOST)]
 
     def __repr__(self) -> str:
         active = self._active is not None and is_initialized()  # tcuda is not initialised in a forked child
@@ -212,6 +245,8 @@ class track:
         self._active = in_use, device, tracker, of_host
         in_use.attach(device, tracker)
         in_use.attach_to_host(of_host)
+        if self._sites:
+            self._watch = Watch()
         self._entering = False
         return self
 
@@ -230,6 +265,8 @@ class track:
     def _end(self) -> None:
         if self._active is not None:
             self._last = self.usage
+            if self._watch is not None:
+                self._alive = self._alive_now(self._active[1])
             self._detach()
 
     __enter__ = cleanup_on_error(_enter, _undo_enter)
@@ -247,7 +284,12 @@ class track:
 
         @functools.wraps(function)
         def measured(*args: Any, **kwargs: Any) -> Any:
-            with track(self._device, thread=self._thread, report=self._finish):
+            def finish(usage: Usage) -> None:
+                self._last, self._alive = usage, call._alive
+                if self._report is not None:
+                    self._report(usage)
+
+            with track(self._device, thread=self._thread, report=finish, sites=self._sites) as call:
                 return function(*args, **kwargs)
 
         return measured  # type: ignore[return-value]
@@ -264,9 +306,6 @@ class track:
             in_use, device, tracker, of_host = active
             in_use.detach(device, tracker)
             in_use.detach_from_host(of_host)
-        self._active = None
-
-    def _finish(self, usage: Usage) -> None:
-        self._last = usage
-        if self._report is not None:
-            self._report(usage)
+            if self._watch is not None:
+                self._watch.end()
+        self._active = self._watch = None

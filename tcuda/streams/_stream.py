@@ -24,10 +24,25 @@ from tcuda.streams._foreign_events import foreign_handle, refuse_event
 from tcuda.streams._rings import LAST, StreamRing
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import TypedDict
+
+    from typing_extensions import Self, Unpack
 
     from tcuda._process.devices import DeviceArgument
     from tcuda._process.streams import StreamLike
+
+    class ExternalStreamKeywords(TypedDict, total=False):
+        """The keywords of ``ExternalStream``, which are there for compatibility with torch."""
+
+        stream_id: int | None
+        device_index: int | None
+        device_type: int
+
+    class StreamKeywords(ExternalStreamKeywords, total=False):
+        """The keywords of ``Stream`` that name an existing stream."""
+
+        stream_ptr: int | None
+
 
 _new_object = object.__new__  # one look-up less for each stream
 _PRIORITIES = 4  # as many levels as torch has; an H200 has six
@@ -77,7 +92,7 @@ class Stream(_core.StreamMethods):
     ptr: int  # CuPy's names for cuda_stream and device_index; set below the class
     device_id: int
 
-    def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Any) -> Self:
+    def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Unpack[StreamKeywords]) -> Self:
         if kwargs:
             return cls._from_keywords(device, **kwargs)
         if device is None:
@@ -367,7 +382,7 @@ class ExternalStream(Stream):
 
     __slots__ = ()
 
-    def __new__(cls, stream_ptr: int, device: DeviceArgument = None, **kwargs: Any) -> Self:
+    def __new__(cls, stream_ptr: int, device: DeviceArgument = None, **kwargs: Unpack[ExternalStreamKeywords]) -> Self:
         return super().__new__(cls, device, stream_ptr=stream_ptr, **kwargs)
 
 

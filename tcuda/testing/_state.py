@@ -10,6 +10,7 @@ from tcuda._device import device_count
 from tcuda._process import lazy
 from tcuda._process.captures import captures
 from tcuda.memory import memory_allocated
+from tcuda.memory._alive import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,13 +19,55 @@ if TYPE_CHECKING:
     from tcuda._process.captures import Capture
 
 
+_MOST_SITES = 10
+
+
 class State(NamedTuple):
     """The state of the devices that a test must leave as found."""
 
     device: int
     stream: CurrentStream
-    allocated: list[int]
     open: list[Capture]
+
+
+class Memory:
+    """The memory of the devices at the start of a block, and the lines that allocate in the block."""
+
+    def __init__(self) -> None:
+        self._allocated = _allocated() if lazy.is_initialized() else []
+        self._watch = Watch()
+
+    def end(self) -> None:
+        """Record no more lines."""
+        self._watch.end()
+
+    def leaks(self, before_collecting: Callable[[], object] = lambda: None) -> list[str]:
+        """Return a sentence for each device on which more memory is allocated than at the start.
+
+        Args:
+            before_collecting: A function that drops references to arrays. The function is called before the garbage
+                collector, and only if more memory is allocated.
+        """
+        if not lazy.is_initialized():
+            return []
+        then = self._allocated or [0] * device_count()
+        if not _more(then):
+            return []
+        before_collecting()
+        gc.collect()
+        return [
+            f"{more} bytes of memory of device {device} are still allocated: something keeps an array alive, such as a "
+            f"global variable, a cache or an exception.{self._lines(device)}"
+            for device, more in _more(then)
+        ]
+
+    def _lines(self, device: int) -> str:
+        sites = [site for site in self._watch.alive() if site.device == device]
+        shown = "".join(f"\n    {site}" for site in sites[:_MOST_SITES])
+        rest = sites[_MOST_SITES:]
+        if not rest:
+            return shown
+        return f"{shown}\n    {sum(site.bytes for site in rest)} bytes at {len(rest)} more lines"
 
 
 @contextlib.contextmanager
@@ -33,7 +76,8 @@ def check_state(*, memory: bool = True) -> Iterator[None]:
 
     The block must not
 
-    * keep device memory that the block allocated, as :func:`tcuda.memory_allocated` counts,
+    * keep device memory that the block allocated, as :func:`tcuda.memory_allocated` counts: the message has the lines
+      of the program that allocated the memory,
     * change the current device or the current stream,
     * leave the capture of a graph open.
 
@@ -56,14 +100,19 @@ def check_state(*, memory: bool = True) -> Iterator[None]:
     """
     __tracebackhide__ = True
     before = state()
+    measured = Memory() if memory else None
     try:
-        yield
-    except BaseException:
-        restore(before)
-        raise
-    wrong = restore(before)
-    if memory:
-        wrong += leaks(before)
+        try:
+            yield
+        except BaseException:
+            restore(before)
+            raise
+        wrong = restore(before)
+        if measured is not None:
+            wrong += measured.leaks()
+    finally:
+        if measured is not None:
+            measured.end()
     if wrong:
         raise AssertionError(" ".join(wrong))
 
@@ -72,7 +121,7 @@ def state() -> State | None:
     """Return the present state; None before tcuda is initialised."""
     if not lazy.is_initialized():
         return None
-    return State(lazy.cuda.getDevice(), lazy.backend.current_stream(), _allocated(), list(captures))
+    return State(lazy.cuda.getDevice(), lazy.backend.current_stream(), list(captures))
 
 
 def restore(before: State | None) -> list[str]:
@@ -108,31 +157,9 @@ def restore(before: State | None) -> list[str]:
     return wrong
 
 
-def leaks(before: State | None, before_collecting: Callable[[], object] = lambda: None) -> list[str]:
-    """Return a sentence for each device on which more memory is allocated than before.
-
-    Args:
-        before: The state of before.
-        before_collecting: A function that drops references to arrays. The function is called before the garbage
-            collector, and only if more memory is allocated.
-    """
-    if not lazy.is_initialized():
-        return []
-    then = (before or _initial()).allocated
-    if not _more(then):
-        return []
-    before_collecting()
-    gc.collect()
-    return [
-        f"{more} bytes of memory of device {device} are still allocated: something keeps an array alive, such as a "
-        "global variable, a cache or an exception."
-        for device, more in _more(then)
-    ]
-
-
 def _initial() -> State:
     """Return the state of a process that has just initialised tcuda."""
-    return State(0, lazy.backend.default_stream, [0] * device_count(), [])
+    return State(0, lazy.backend.default_stream, [])
 
 
 def _allocated() -> list[int]:

@@ -15,7 +15,7 @@ import tcuda
 from tcuda import _runtime
 from tcuda._runtime.emulated import settings
 from tcuda._runtime.emulated.schedule import begin_part
-from tcuda.testing._state import leaks, restore, state
+from tcuda.testing._state import Memory, restore, state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def tcuda_check_state(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that leaks device memory, leaves another device or stream current, or holds a capture open.
 
-    The memory is not checked if the test fails, because the traceback of the error keeps arrays alive.
+    The message about memory has the lines that allocated the memory. The memory is not checked if the test fails,
+    because the traceback of the error keeps arrays alive.
 
     Example:
         >>> import pytest
@@ -116,13 +117,17 @@ def tcuda_check_state(request: pytest.FixtureRequest) -> Iterator[None]:
         ...         assert tcuda.xp.ones(3).sum() == 3
     """
     before = state()
-    yield
-    wrong = restore(before)
-    node: Any = request.node
-    if not node.stash.get(_passed, False):
-        return
-    # pytest keeps the values of the fixtures of a test longer than the fixtures, and the values may be arrays.
-    wrong += leaks(before, node.funcargs.clear)
+    measured = Memory()
+    try:
+        yield
+        wrong = restore(before)
+        node: Any = request.node
+        if not node.stash.get(_passed, False):
+            return
+        # pytest keeps the values of the fixtures of a test longer than the fixtures, and the values may be arrays.
+        wrong += measured.leaks(node.funcargs.clear)
+    finally:
+        measured.end()
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 import tcuda
+from tcuda import _core
 from tcuda._base import user_code
-from tcuda._base.user_code import calling_place, is_user_code
+from tcuda._base.user_code import calling_place, is_user_code, place_of
 from tcuda.demo import network
 
 PACKAGE = Path(tcuda.__file__).parent
@@ -48,6 +50,7 @@ def test_programs_and_installed_programs_are_the_users_code(filename: str) -> No
         f"{SITE}/cupyx/scipy/linalg.py",
         f"{SITE}/cupy_backends/cuda.py",
         f"{SITE}/numpy/lib/io.py",
+        f"{SITE}/scipy/fft/_backend.py",
         f"{SITE}/torch/nn/modules/linear.py",
         f"{SITE}/tcuda/emulation/array.py",
         f"{SITE}/tcuda/cli/demo.py",
@@ -75,7 +78,20 @@ def test_the_calling_place_is_the_innermost_line_of_a_program() -> None:
     names = {"calling_place": calling_place}
     exec(compile("def library():\n    return calling_place()", f"{SITE}/numpy/lib/io.py", "exec"), names)
     exec(compile("\n\nfound = library()", "/home/ada/train.py", "exec"), names)
-    assert names["found"] == ("/home/ada/train.py", 3)  # type: ignore[comparison-overlap]
+    assert names["found"] == ("/home/ada/train.py", 3, "<module>")  # type: ignore[comparison-overlap]
+
+
+def test_without_a_line_of_a_program_the_place_is_the_outermost_line() -> None:
+    stack: list[int] = []
+    thread = threading.Thread(target=stack.append, args=(0,))
+    names = {"thread": thread, "_core": _core, "stack": stack}
+    exec(compile("thread.run = lambda: stack.append(_core.note_stack())", f"{SITE}/numpy/lib/io.py", "exec"), names)
+    thread.start()
+    thread.join()
+    place = place_of(stack[0])
+    assert place is not None
+    assert place.filename == threading.__file__
+    assert place_of(0) is None
 
 
 def test_files_of_a_package_with_a_longer_name_are_no_files_of_tcuda(monkeypatch: pytest.MonkeyPatch) -> None:

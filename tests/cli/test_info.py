@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
-from typing import Any
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
 from support.environments import NO_GPU
-from tcuda.cli import main
+from tcuda.cli import info, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None; from tcuda.cli import main; sys.exit(main())"
 
@@ -71,6 +77,59 @@ def test_info_on_emulated_devices(tcuda_command: Any) -> None:
         "TCUDA_EMULATED_DEVICES": "3",
         "TCUDA_RUNTIME": "emulated",
     }
+
+
+def test_info_names_the_tools_and_libraries(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TCUDA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CXX", "c++")
+    folder = tmp_path / f"tcuda-kernels-{os.geteuid()}"
+    folder.mkdir()
+    (folder / "kernel.so").write_bytes(bytes(3000))
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["kernel_cache"] == {"folder": str(folder), "bytes": 3000}
+    assert facts["compiler"].startswith(f"{shutil.which('c++')}: ")
+    assert facts["environment"]["CXX"] == "c++"
+    for library in ("scipy", "distributed", "mpi4py"):
+        assert facts[library] == importlib.metadata.version(library)
+    assert main(["info"]) == 0
+    text = capsys.readouterr().out
+    assert f"kernel cache   {folder}, 2.9 KiB" in text
+    assert f"scipy {facts['scipy']}" in text
+
+
+def test_info_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    assert main(["info"]) == 0
+    assert "C++ compiler   not found" in capsys.readouterr().out
+
+
+def test_info_names_what_import_cupy_imports(tcuda_command: Any, tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text("raise RuntimeError('info must not import this module')")
+    facts = json.loads(tcuda_command("info", "--json", TCUDA_RUNTIME="emulated", PYTHONPATH=str(tmp_path)).stdout)
+    assert facts["cupy_imported"] == str(tmp_path / "cupy.py")
+    code = "import tcuda.emulation as e, tcuda.cli; e.enable(); e.install_as_cupy(); import cupy; tcuda.cli.main()"
+    facts = json.loads(tcuda_command("info", "--json", code=code).stdout)
+    assert facts["cupy_imported"].endswith("tcuda/emulation/xp.py")
+
+
+def test_info_names_the_commit_of_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
+        command = ["git", *identity, "-C", str(tmp_path), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    monkeypatch.setattr(tcuda, "__file__", str(tmp_path / "tcuda" / "__init__.py"))
+    assert info._commit() is None
+    git("init", "-q")
+    (tmp_path / "file").write_text("first")
+    git("add", "file")
+    git("commit", "-qm", "First")
+    assert info._commit() == git("rev-parse", "--short=12", "HEAD")
+    (tmp_path / "file").write_text("second")
+    assert info._commit() == git("rev-parse", "--short=12", "HEAD") + "-dirty"
 
 
 def test_info_without_a_gpu_says_why_and_what_to_do(tcuda_command: Any) -> None:

@@ -51,7 +51,7 @@ def copy(transfers: Transfers, target: Any, source: Any) -> None:
 
 
 @pytest.mark.parametrize("device", [0, 1])
-def test_an_array_of_any_plain_layout_is_copied(transfers: Transfers, device: int) -> None:
+def test_an_array_of_any_dense_layout_is_copied(transfers: Transfers, device: int) -> None:
     values = np.arange(12).reshape(3, 4, order="F")
     source, target = on(0, values), on(device, np.zeros_like(values))
     copy(transfers, target, source)

@@ -95,6 +95,35 @@ def test_other_arguments_are_refused_with_torchs_error(function: Any, argument: 
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("argument", "hint"),
+    [("cuda1", "'cuda:1'"), ("gpu:0", "'cuda:0'"), ("0", "'cuda:0'"), ("CUDA:1", "'cuda:1'"), ("GPU", "'cuda'")],
+)
+@pytest.mark.parametrize("function", [tcuda.set_device, tcuda.device, tcuda.mem_get_info, tcuda.Stream])
+def test_the_message_for_a_text_ends_with_the_right_form(function: Any, argument: str, hint: str) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        function(argument)
+    assert f"device string: {argument}. Did you mean {hint}? A device is None, an int, 'cuda'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["foo", "cuda:-1", "cpu", 1.5, SimpleNamespace(type="cpu", index=0)],
+    ids=lambda argument: repr(argument),
+)
+def test_every_message_about_a_device_names_the_forms(argument: Any) -> None:
+    with pytest.raises(
+        (RuntimeError, ValueError), match=r"A device is None, an int, 'cuda', 'cuda:1', .* and index\.$"
+    ):
+        tcuda.set_device(argument)
+
+
+@pytest.mark.parametrize("argument", [None, "cuda", SimpleNamespace(type="cuda", index=None)])
+def test_a_call_that_needs_an_index_says_so(argument: Any) -> None:
+    with pytest.raises(ValueError, match="This call needs an index: an int such as 0, 'cuda:0'"):
+        tcuda.set_device(argument)
+
+
 def test_the_device_of_streams_and_events_is_like_a_torch_device() -> None:
     device = Device("cuda", 1)
     assert (device.type, device.index, device.id, int(device)) == ("cuda", 1, 1, 1)

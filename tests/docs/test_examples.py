@@ -72,6 +72,7 @@ def test_the_reference_has_every_public_name() -> None:
     modules = {"comm", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sanitizer", "streams"}
     names = {name for name in tcuda.__all__ if name not in modules | {"__version__"}}
     assert names <= shown
+    assert {f"streams.{name}" for name in ("StreamLike", "SupportsCudaStream")} <= shown
     assert {f"nccl.{name}" for name in tcuda.nccl.__all__} <= shown
     assert {f"nvtx.{name}" for name in tcuda.nvtx.__all__} <= shown
     assert {f"profiler.{name}" for name in tcuda.profiler.__all__} <= shown

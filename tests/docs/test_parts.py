@@ -62,7 +62,10 @@ def test_no_page_needs_the_site_for_text_from_another_file() -> None:
 def test_an_entry_of_the_reference_has_the_signature_and_what_is_wrong_with_an_argument() -> None:
     page = (REPOSITORY / "docs" / "api" / "streams.md").read_text()
     entry = page.partition("<!-- reference: tcuda.Stream -->\n")[2].partition("<!-- end -->")[0]
-    assert "```py\nStream(device: DeviceArgument = None, priority: int = 0, **kwargs: Any)\n```" in entry
+    assert (
+        "```py\nStream(device: DeviceArgument = None, priority: int = 0, **kwargs: Unpack[StreamKeywords])\n```"
+        in entry
+    )
     assert "**Raises**" in entry
     assert "### `tcuda.Stream.wait_stream`" in entry
 

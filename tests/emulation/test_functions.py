@@ -6,28 +6,12 @@ import numpy as np
 import pytest
 
 from support.emulated_arrays import assert_same, assert_same_array
+from support.operands import OPERANDS
 from support.race_recorder import READ, WRITE, recorded, whole
 from tcuda._process.lazy import cuda
 from tcuda.emulation import catalogue, fft, functions, xp
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
-
-
-RANDOM = np.random.default_rng(0)
-OPERANDS = {
-    "x": RANDOM.standard_normal((3, 4)),
-    "y": RANDOM.standard_normal((3, 4)),
-    "square": RANDOM.standard_normal((4, 4)) + 4 * np.eye(4),
-    "positive": np.eye(3) * 4 + 1,
-    "vector": np.array([3.0, 1.0, 2.0, 1.0]),
-    "complex": np.array([1 + 2j, 3 - 1j, 2 + 0j]),
-    "gaps": np.array([[1.0, np.nan, 3.0], [4.0, 5.0, np.nan]]),
-    "counts": np.array([2, 0, 1, 2, 2]),
-    "mask": np.array([[True, False, True, False]] * 3),
-    "bits": np.array([1, 0, 255, 16], dtype=np.uint8),
-    "places": np.array([[2, 0, 1, 1]]),
-    "zeros": np.array([0, 0, 1, 2, 0]),
-}
 
 
 def operands(module):

@@ -235,6 +235,25 @@ for call in (
 """) == ["RuntimeError", "ValueError", "AxisError", *["ValueError"] * 2, *["RuntimeError"] * 3]
 
 
+def test_private_filters_use_past_outputs(printed: Any) -> None:
+    pytest.importorskip("scipy")
+    program = """
+import cupy
+from cupyx.scipy.signal._iir_utils import apply_iir, apply_iir_sos
+x = cupy.array([[1.0, 0, 0], [2.0, 0, 0]], "f")
+print(apply_iir(x, cupy.array([0.5]), dtype="f").tolist())
+print(apply_iir(x.T, cupy.array([0.5]), 0, cupy.array([8.0])).T.tolist(), apply_iir(x, cupy.array([1])).dtype)
+section = cupy.array([[1.0, 1, 0, 1, -0.5, 0]])
+out, past = apply_iir_sos(x[0], section, zi=cupy.array([[0.0, 1, 0, 0]]))
+print(out.tolist(), past.tolist(), apply_iir_sos(x[0], section, apply_fir=False).tolist())
+"""
+    assert printed(program) == [
+        "[[1.0, 0.5, 0.25], [2.0, 1.0, 0.5]]",
+        "[[5.0, 2.5, 1.25], [6.0, 3.0, 1.5]] float64",
+        "[2.0, 2.0, 1.0] [[0.0, 0.0, 2.0, 1.0]] [1.0, 0.5, 0.25]",
+    ]
+
+
 def test_pytest_does_not_warn_of_tcuda(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text("def test_sum():\n    import cupy\n    assert cupy.ones(3).sum() == 3\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")

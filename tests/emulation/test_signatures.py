@@ -15,6 +15,7 @@ import pytest
 import tcuda
 from support import cupy_signatures
 from support.folders import DATA
+from support.operands import OPERANDS
 
 FACTS: dict[str, dict[str, str]] = json.loads((DATA / "cupy_operands.json").read_text())["cases"]
 TABLE: dict[str, dict[str, Any]] = json.loads(cupy_signatures.TABLE.read_text())["functions"]
@@ -22,22 +23,10 @@ TABLE: dict[str, dict[str, Any]] = json.loads(cupy_signatures.TABLE.read_text())
 KINDS = ["list", "array of NumPy's", "number", "scalar of NumPy's", "text", "object", "array"]
 REFUSALS = {"A": AttributeError, "L": np.linalg.LinAlgError, "N": NotImplementedError, "T": TypeError}
 
-RANDOM = np.random.default_rng(0)
 ARRAYS = {
-    "x": RANDOM.standard_normal((3, 4)),
-    "y": RANDOM.standard_normal((3, 4)),
-    "square": RANDOM.standard_normal((4, 4)) + 4 * np.eye(4),
-    "positive": np.eye(3) * 4 + 1,
-    "vector": np.array([3.0, 1.0, 2.0, 1.0]),
+    **OPERANDS,
     "vector5": np.arange(5.0),
     "vector8": np.arange(8.0),
-    "complex": np.array([1 + 2j, 3 - 1j, 2 + 0j]),
-    "gaps": np.array([[1.0, np.nan, 3.0], [4.0, 5.0, np.nan]]),
-    "counts": np.array([2, 0, 1, 2, 2]),
-    "mask": np.array([[True, False, True, False]] * 3),
-    "bits": np.array([1, 0, 255, 16], dtype=np.uint8),
-    "places": np.array([[2, 0, 1, 1]]),
-    "zeros": np.array([0, 0, 1, 2, 0]),
     "target": np.zeros((3, 4)),
     "out2": np.zeros((2, 3, 4)),
     "out3": np.zeros((3, 3)),

@@ -17,9 +17,13 @@ from support.busy_streams import LONG
 from support.sizes import MIB
 from support.threads import in_thread, in_threads
 from support.traces import events, trace_of
+from tcuda import _core
+from tcuda._process.ledger import ledger
 from tcuda.memory import _record_memory_history, _snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from support.fixture_types import CompiledCpp, HoldAtMost, OutputOf
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found", "no_history_left")
@@ -582,3 +586,40 @@ print(tcuda.memory._snapshot()["device_traces"][0][-1]["user_metadata"][-6:], tc
                     _record_memory_history(max_entries=50 + turn // 3)
 
         in_threads(work, 4 * [()])
+
+
+class TestKeptStacks:
+    """The stacks of allocations that a check of kernels needs, with and without a history."""
+
+    @pytest.fixture(autouse=True)
+    def kept(self) -> Iterator[None]:
+        ledger().keep_stacks(True)
+        yield
+        ledger().keep_stacks(False)
+
+    def line_of(self, array: Any) -> int | None:
+        frames = _core.frames_of(ledger().stack_of(array.data.device_id, array.data.mem.ptr))
+        return next((line for _, line in own_frames(frames)), None)
+
+    def test_the_stack_of_an_allocation_is_found_by_its_address(self, xp: Any) -> None:
+        assert self.line_of(allocate()) == ALLOCATING_LINE
+
+    def test_an_address_inside_of_an_allocation_has_no_stack(self, xp: Any) -> None:
+        array = allocate()
+        assert ledger().stack_of(array.data.device_id, array.data.mem.ptr + 1) == 0
+
+    def test_the_end_of_a_history_does_not_end_the_stacks(self, xp: Any) -> None:
+        _record_memory_history()
+        _record_memory_history(enabled=None)
+        assert self.line_of(allocate()) == ALLOCATING_LINE
+        assert events() == []
+
+    def test_a_history_without_stacks_stays_so(self, xp: Any) -> None:
+        _record_memory_history(context=None)
+        array = allocate()
+        assert self.line_of(array) == ALLOCATING_LINE
+        assert [event["frames"] for event in events()] == [[]]
+
+    def test_nothing_is_noted_once_nobody_needs_the_stacks(self, xp: Any) -> None:
+        ledger().keep_stacks(False)
+        assert self.line_of(allocate()) is None

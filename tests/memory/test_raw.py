@@ -322,7 +322,7 @@ class TestUsingAgain:
 
     def test_record_stream_refuses_other_types(self, xp: Any) -> None:
         side = tcuda.Stream()
-        with pytest.raises(TypeError, match=r"record_stream\(\) takes an array of tcuda.xp; got list."):
+        with pytest.raises(TypeError, match=r"record_stream\(\) takes an array of tcuda.xp; got a list\."):
             tcuda.memory.record_stream([1, 2], side)
         kept = xp.empty(1000)
         with pytest.raises(RuntimeError, match="expected stream to be a torch.Stream"):

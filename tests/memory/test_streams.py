@@ -15,6 +15,7 @@ import pytest
 import tcuda
 from support.busy_streams import keep_busy
 from support.threads import in_thread
+from tcuda._base.arguments import a_kind
 from tcuda._process import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_RELAXED,
@@ -301,6 +302,7 @@ class TestFreeMemory:
             output_of(
                 f"""
 import tcuda
+from tcuda._base.arguments import a_kind
 from tcuda._process import ledger
 tcuda._sleep(1)
 tcuda.synchronize()
@@ -373,6 +375,7 @@ class TestAStreamThatIsDestroyed:
 import weakref
 from typing import Any
 import tcuda
+from tcuda._base.arguments import a_kind
 from tcuda._process import ledger
 from tcuda._runtime import runtime
 from tcuda._runtime.protocol import STREAM_NON_BLOCKING, Runtime
@@ -404,7 +407,7 @@ def foreign_array(runtime: Runtime) -> Any:
 class TestWhatItTakes:
     @pytest.mark.parametrize("array", [None, 7, [1, 2], np.zeros(3)], ids=lambda array: type(array).__name__)
     def test_only_an_array_of_a_device_is_accepted(self, array: object) -> None:
-        with pytest.raises(TypeError, match=rf"takes an array of tcuda.xp; got {type(array).__name__}\."):
+        with pytest.raises(TypeError, match=rf"takes an array of tcuda.xp; got {a_kind(array)}\."):
             record_stream(array, tcuda.Stream())
 
     @pytest.mark.parametrize("stream", [None, 7, "cuda", object()], ids=lambda stream: type(stream).__name__)

@@ -455,3 +455,84 @@ class TestMisuse:
         del generator
         xp.empty(KIB, "B")
         assert seen[0].allocations == 1
+
+
+# Sites
+
+
+def _keep(keeper: list[Any], xp: Any) -> None:
+    keeper.append(xp.zeros(1000, dtype="float32"))
+
+
+def test_the_sites_are_those_of_memory_that_is_still_allocated(xp: Any) -> None:
+    kept: list[Any] = [xp.zeros(1000, dtype="float32")]
+    with track(sites=True) as measured:
+        _keep(kept, xp)
+        passing = xp.ones(5000)
+        (while_inside,) = [site for site in measured.alive if site.bytes > 10_000]
+        del passing
+        _keep(kept, xp)
+        staging = pinned(1000)
+    assert while_inside.site is not None
+    assert while_inside.site.name == "test_the_sites_are_those_of_memory_that_is_still_allocated"
+    assert [(site.device, site.count) for site in measured.alive] == [(0, 1), (0, 1), (-1, 1)]
+    place = measured.alive[0].site
+    assert place is not None
+    assert (place.filename, place.name) == (__file__, "_keep")
+    assert str(measured.alive[0]) == f"4096 bytes in 1 allocation at {place}"
+    assert staging.nbytes == 1000
+    kept.clear()
+    assert measured.alive[0].count == 1  # the value from the end of the block
+
+
+def test_allocations_of_one_stack_are_one_site(xp: Any) -> None:
+    kept: list[Any] = []
+    with track(sites=True) as measured:
+        for _ in range(3):
+            _keep(kept, xp)
+    (site,) = measured.alive
+    assert (site.bytes, site.count) == (3 * 4096, 3)
+
+
+def test_a_decorated_function_has_the_sites_of_its_last_call(xp: Any) -> None:
+    kept: list[Any] = []
+    told: list[int] = []
+    measured = track(sites=True, report=lambda usage: told.append(len(measured.alive)))
+    decorated = measured(_keep)
+    decorated(kept, xp)
+    assert [site.count for site in measured.alive] == [1]
+    assert told == [1]
+
+
+def test_a_measurement_without_sites_refuses_to_tell_them(xp: Any) -> None:
+    with (
+        track() as measured,
+        pytest.raises(RuntimeError, match=r"make it with tcuda\.memory\.track\(sites=True\)"),
+    ):
+        measured.alive  # noqa: B018
+    with pytest.raises(ValueError, match="takes thread or sites, and not both"):
+        track(sites=True, thread=True)
+    with pytest.raises(TypeError, match="sites"):
+        track(sites="yes")  # type: ignore[arg-type]
+
+
+def test_the_recording_ends_with_the_last_of_several_measurements(xp: Any) -> None:
+    def has_stack() -> bool:
+        x = xp.zeros(10)
+        blocks = [block for segment in tcuda.memory_snapshot() for block in segment["blocks"]]
+        (found,) = [bool(block["frames"]) for block in blocks if block["address"] == x.data.ptr]
+        return found
+
+    outer, inner = track(sites=True), track(sites=True)
+    assert not has_stack()
+    with outer:
+        with inner:
+            assert has_stack()
+        assert has_stack()
+    assert not has_stack()
+    outer.__enter__()
+    tcuda.memory._record_memory_history(None)
+    assert has_stack()
+    del outer
+    gc.collect()
+    assert not has_stack()

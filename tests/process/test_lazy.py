@@ -232,7 +232,7 @@ def test_without_cupy_there_is_no_device(run_python: RunPython) -> None:
     done = run_python(code, TCUDA_RUNTIME=None)
     assert done.stdout.strip() == "False"
     assert "CuPy cannot be imported" in done.stderr
-    assert "tcuda[cuda12]" in done.stderr
+    assert "pip install cupy-cuda13x" in done.stderr
 
 
 def test_an_unknown_runtime_is_refused(run_python: RunPython) -> None:

@@ -53,5 +53,5 @@ def test_an_error_of_a_runtime_that_knows_no_streams_stays_as_it_is() -> None:
 
 def test_a_cell_of_a_notebook_is_named() -> None:
     error = AcceleratorError(904)
-    error._unjoined = (UnjoinedStream(0, 0xABCD0, Place("<ipython-input-6-0a1b2c>", 2)),)
+    error._unjoined = (UnjoinedStream(0, 0xABCD0, Place("<ipython-input-6-0a1b2c>", 2, "<module>")),)
     assert "; its last call is in cell [6], line 2. " in with_streams(error, (0, 0)).details

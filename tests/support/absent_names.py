@@ -1,16 +1,24 @@
 """The names of ``torch.cuda`` that tcuda lacks, each with its kind in torch and the reason.
 
-``tcuda/_base/absent.json`` has these names for the message of the ``AttributeError``. The tables in ``tests/data`` are
-the source. To update the file after a change of the tables, run ``python tests/support/absent_names.py``.
+``tcuda/_base/absent.json`` has these names for the message of the ``AttributeError``, and ``array_names.json`` has the
+names of arrays, which a program may look for in tcuda, with the name in ``tcuda.xp``. The tables in ``tests/data`` are
+the source. To update the files after a change of the tables, run ``python tests/support/absent_names.py``.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support.cupy_names import read
+
 TABLE = Path(__file__).parents[2] / "tcuda" / "_base" / "absent.json"
+ARRAY_NAMES = TABLE.with_name("array_names.json")
 _DATA = Path(__file__).parents[1] / "data"
 
 
@@ -27,5 +35,30 @@ def absent() -> dict[str, dict[str, str]]:
     }
 
 
+_OF_TORCH = {
+    "Tensor": "ndarray",
+    "as_tensor": "asarray",
+    "bmm": "matmul",
+    "cat": "concatenate",
+    "from_numpy": "asarray",
+    "mm": "matmul",
+    "rand": "random.rand",
+    "randint": "random.randint",
+    "randn": "random.randn",
+    "tensor": "asarray",
+}
+"""Names of torch that have other names in CuPy."""
+
+
+def array_names() -> dict[str, str]:
+    """Return the name below ``tcuda.xp`` for each name of arrays that a program may look for in tcuda."""
+    names = read()["names"]
+    kinds = {"function", "ufunc", "class"}
+    roots = {name.removeprefix("cupy."): row["kind"] for name, row in names.items() if name.count(".") == 1}
+    own = {name: name for name, kind in roots.items() if kind in kinds or name in ("fft", "linalg")}
+    return dict(sorted({**_OF_TORCH, **own}.items()))
+
+
 if __name__ == "__main__":
     TABLE.write_text(json.dumps(absent(), indent=2) + "\n", encoding="utf-8")
+    ARRAY_NAMES.write_text(json.dumps(array_names(), indent=0) + "\n", encoding="utf-8")

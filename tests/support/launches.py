@@ -70,6 +70,7 @@ class Launches:
     Args:
         of_ptx: The analysis of PTX.
         without: The functions that the driver lacks.
+        table: What is known of kernels; None for a table of its own.
 
     Attributes:
         driver: The stand-in driver.
@@ -83,10 +84,11 @@ class Launches:
         *,
         of_ptx: Callable[[bytes], Uses] | None = None,
         without: Sequence[str] = (),
+        table: _core.KernelTable | None = None,
     ) -> None:
         self.driver = StandInDriver()
         self.watch = Watch()
-        self.table = _core.KernelTable(of_ptx)
+        self.table = _core.KernelTable(of_ptx) if table is None else table
         self.reader = _core.LaunchReader(self.watch.detector, self.table, self.driver.addresses(*without))
         self._handles = itertools.count(0x5000, 16)
 

@@ -13,6 +13,11 @@ _MASK = (1 << 64) - 1
 _BASES = [0x1357 << 32, 0x2F9B << 32, 0x7C41 << 32, 0x5AD3 << 32]
 _BUFFER = 1 << 30
 
+BUFFERS = [(base, _BUFFER) for base in _BASES]
+"""The addresses and the sizes of the memory behind the pointers of a program."""
+ARGUMENTS = [base + _BUFFER // 2 for base in _BASES] + [16] * _SCALARS
+"""The parameters of a program: the pointers, and numbers."""
+
 
 class Step(NamedTuple):
     """An instruction: what it does, and numbers of registers, offsets or functions."""
@@ -110,15 +115,22 @@ def random_program(numbers: random.Random) -> Program:
 
 
 class Run:
-    """One run of a program, with random conditions."""
+    """One run of a program, with random conditions.
+
+    Attributes:
+        uses: For each pointer 1 if the memory was read, 2 if the memory was written, 3 for both.
+        is_valid: Whether all addresses were those of memory.
+        is_finished: Whether the run has come to its end.
+    """
 
     def __init__(self, program: Program, numbers: random.Random) -> None:
         self._program, self._numbers = program, numbers
         self._memory: dict[int, int] = {}
         self._steps = 200
-        self.uses = [0] * _POINTERS  # 1: read, 2: written
-        self.is_valid = True  # whether all addresses were those of memory
+        self.uses = [0] * _POINTERS
+        self.is_valid = True
         self._frame(0, [0] * _REGISTERS)
+        self.is_finished = self.is_valid and self._steps > 0
 
     def _use(self, address: int, kind: int) -> bool:
         """Note a use. Returns whether there is memory at the address."""

@@ -36,9 +36,6 @@ class RaceRecorder:
         """Return a new number."""
         return next(self._stacks)
 
-    def ranges_in_use(self) -> None:
-        """Let no page-locked memory be watched."""
-
     def graph(self, nodes: Any) -> Any:
         """Return the nodes themselves."""
         self.told.append(("graph", nodes))

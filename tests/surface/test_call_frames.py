@@ -1,20 +1,25 @@
-"""The number of Python functions that frequent calls enter on emulated devices, which is limited for each call."""
+"""How many functions and files frequent calls enter on emulated devices. A limit holds for each call."""
 
 from __future__ import annotations
 
 import gc
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
+from support.kernels import SAXPY
 from tcuda._runtime import runtime as runtime_in_use
 from tcuda.emulation import xp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
+
+PACKAGE = Path(tcuda.__file__).parent
 
 pytestmark = [pytest.mark.emulated, pytest.mark.eager, pytest.mark.usefixtures("runtime")]
 
@@ -40,6 +45,12 @@ def frames_of(call: Callable[[], object]) -> list[str]:
         if collecting:
             gc.enable()
     return entered
+
+
+def files_of(call: Callable[[], object]) -> list[str]:
+    """Return the files of tcuda that a later call of ``call`` enters, which a reader opens to follow the call."""
+    files = {entered.rpartition(":")[0] for entered in frames_of(call)}
+    return sorted(file for file in files if Path(file).is_relative_to(PACKAGE))
 
 
 def require_at_most(limit: int, call: Callable[[], object]) -> None:
@@ -141,3 +152,29 @@ def test_frames_of_an_event_in_the_runtime_alone(runtime: Any) -> None:
     finally:
         runtime.eventDestroy(event)
         runtime.streamDestroy(stream)
+
+
+WALKS: dict[str, tuple[int, Callable[[Any], object]]] = {
+    "x + 1": (1, lambda x: x + 1),
+    "x[1:3]": (1, lambda x: x[1:3]),
+    "record": (4, lambda x: tcuda.Event().record()),
+    "broadcast": (16, lambda x: tcuda.comm.broadcast(x, [0, 1])),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_files_of_a_call(name: str, x: Any) -> None:
+    limit, call = WALKS[name]
+    files = files_of(lambda: call(x))
+    assert len(files) <= limit, files
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+def test_files_of_a_launch_without_and_with_a_race_detector(x: Any) -> None:
+    saxpy = xp.RawKernel(SAXPY, "saxpy")
+    arguments = 4, xp.float32(2), x.astype("f4"), x.astype("f4")
+    files = files_of(lambda: saxpy((1,), (4,), arguments))
+    assert len(files) <= 6, files
+    with tcuda.sanitizer.check():
+        files = files_of(lambda: saxpy((1,), (4,), arguments))
+    assert len(files) <= 11, files  # 10, and one more while page-locked memory of other tests is watched

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import inspect
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
-from support.absent_names import TABLE, absent
+from support.absent_names import ARRAY_NAMES, TABLE, absent, array_names
 from tcuda import _core
 from tcuda._base.absent import about
 
@@ -110,6 +111,23 @@ def test_an_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(run_
         assert before[name] == after[name] == [lacking, refused, refused]
 
 
+def test_an_error_for_a_name_of_arrays_points_to_xp(xp: Any) -> None:
+    for name, in_xp in json.loads(ARRAY_NAMES.read_text()).items():
+        if not hasattr(tcuda, name) and name not in absent():
+            assert about(name) == f". Arrays are CuPy's: write tcuda.xp.{in_xp}."
+    with pytest.raises(
+        AttributeError, match=r"^module 'tcuda' has no attribute 'zeros'\. .* write tcuda\.xp\.zeros\.$"
+    ):
+        tcuda.zeros  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(ImportError, match=r"cannot import name 'tensor' from 'tcuda'\. .* write tcuda\.xp\.asarray\.$"):
+        from tcuda import tensor  # type: ignore[attr-defined]  # noqa: F401
+    assert hasattr(xp, "asarray")
+
+
+def test_the_table_of_the_names_of_arrays_is_up_to_date() -> None:
+    assert json.loads(ARRAY_NAMES.read_text(encoding="utf-8")) == array_names()
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -146,7 +164,16 @@ def test_xp_is_the_array_module_of_the_runtime() -> None:
 
 
 def test_names_that_are_looked_up_late_are_listed() -> None:
-    assert {"xp", "emulation", "Stream"} <= set(dir(tcuda))
+    assert {"xp", "emulation", "Stream", "memory", "__version__", "_lazy_init"} <= set(dir(tcuda))
+
+
+def test_names_that_the_package_imports_for_its_own_use_are_not_listed() -> None:
+    listed = {name for name in dir(tcuda) if not name.startswith("_")}
+    modules = {name for name in listed if inspect.ismodule(getattr(tcuda, name))}
+    assert listed - modules - {"xp"} == {*tcuda.__all__} - modules - {"__version__"}
+    assert {getattr(tcuda, name).__name__ for name in modules - {"xp"}} == {
+        f"tcuda.{name}" for name in modules - {"xp"}
+    }
 
 
 def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_output_of: OutputOf) -> None:

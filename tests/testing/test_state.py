@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,6 +33,41 @@ def test_memory_that_is_still_allocated_is_an_error(xp: Any) -> None:
         kept.append(xp.zeros(64))
     with testing.check_state(memory=False):
         kept.append(xp.zeros(64))
+
+
+def _load(count: int) -> list[Any]:
+    return [tcuda.xp.zeros(64) for _ in range(count)]
+
+
+def test_the_message_has_the_lines_that_allocated(xp: Any) -> None:
+    older = xp.zeros(64)
+    line = _load.__code__.co_firstlineno + 1
+    with pytest.raises(AssertionError) as caught, testing.check_state():
+        kept = [older, _load(3), xp.ones(256)]
+    assert kept
+    text = str(caught.value)
+    assert text.startswith("3584 bytes of memory of device 0 are still allocated: ")
+    lines = text.splitlines()[1:]
+    assert [text.split(" at ")[0].strip() for text in lines] == [
+        "2048 bytes in 1 allocation",
+        "1536 bytes in 3 allocations",
+    ]
+    assert lines[1].endswith(f"at {__file__}:{line} in {'_load' if sys.version_info >= (3, 12) else '<listcomp>'}")
+    assert lines[0].endswith("in test_the_message_has_the_lines_that_allocated")
+
+
+def test_the_history_of_the_program_stays_as_found(xp: Any) -> None:
+    tcuda.memory._record_memory_history(context=None)
+    x = xp.zeros(64)
+    with testing.check_state():
+        y = xp.zeros(64)
+        del y
+    events = tcuda.memory._snapshot()["device_traces"][0]
+    assert [event["action"] for event in events if event["action"] != "snapshot"].count("alloc") == 2
+    tcuda.memory._record_memory_history(None)
+    z = xp.zeros(64)
+    blocks = [block for segment in tcuda.memory_snapshot() for block in segment["blocks"]]
+    assert [block["frames"] for block in blocks if block["address"] in (x.data.ptr, z.data.ptr)] == [[], []]
 
 
 def test_a_stream_that_stays_current_is_an_error_and_is_restored(xp: Any) -> None:
@@ -82,4 +118,6 @@ def test_a_block_that_initialises_is_checked_too(output_of: OutputOf) -> None:
         "    with tcuda.testing.check_state(): kept = tcuda.xp.zeros(64)\n"
         "except AssertionError as error: print(error)"
     )
-    assert output_of(code).startswith("512 bytes of memory of device 0")
+    text = output_of(code)
+    assert text.startswith("512 bytes of memory of device 0")
+    assert text.endswith("\n    512 bytes in 1 allocation at <string>:3 in <module>")

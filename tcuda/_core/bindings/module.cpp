@@ -25,6 +25,7 @@ void bind_host_accesses(nanobind::module_ &);
 void bind_kernel_table(nanobind::module_ &);
 void bind_kernel_uses(nanobind::module_ &);
 void bind_library_calls(nanobind::module_ &);
+void bind_mpi(nanobind::module_ &);
 void bind_notes(nanobind::module_ &);
 void bind_races(nanobind::module_ &);
 void bind_watch(nanobind::module_ &);
@@ -63,6 +64,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_stacks(module);
     tcuda::bind_races(module);
     tcuda::bind_watch(module);
+    tcuda::bind_mpi(module);
     tcuda::bind_notes(module);
     tcuda::bind_kernel_uses(module);
     tcuda::bind_library_calls(module);

@@ -176,6 +176,7 @@ constexpr int resource_multiprocessors = 1;         // CU_DEV_RESOURCE_TYPE_SM
 constexpr int resource_work_queues = 1000;          // CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
 constexpr unsigned green_context_default_stream = 1; // CU_GREEN_CTX_DEFAULT_STREAM
 constexpr int invalid_resource_configuration = 915; // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
+constexpr int node_type_host = 3;                   // CU_GRAPH_NODE_TYPE_HOST
 constexpr int node_type_graph = 4;                  // CU_GRAPH_NODE_TYPE_GRAPH
 constexpr int node_type_wait = 6;                   // CU_GRAPH_NODE_TYPE_WAIT_EVENT
 constexpr int node_type_record = 7;                 // CU_GRAPH_NODE_TYPE_EVENT_RECORD

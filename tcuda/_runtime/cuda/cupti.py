@@ -56,3 +56,13 @@ def _opens(path: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def requirement(driver_version: int) -> str:
+    """Return the argument of ``pip install`` that installs CUPTI for a driver.
+
+    Args:
+        driver_version: The version of the driver's interface, such as 13010 for CUDA 13.1.
+    """
+    major = driver_version // 1000
+    return "nvidia-cuda-cupti-cu12" if major == 12 else f"'nvidia-cuda-cupti>={major},<{major + 1}'"

@@ -104,8 +104,9 @@ class CudaRuntime:
             from cupy.cuda import driver, runtime
         except ImportError as error:
             raise RuntimeError(
-                f"CuPy cannot be imported ({error}). On a machine with an NVIDIA GPU, install tcuda[cuda12] or "
-                "tcuda[cuda13]; without one, set TCUDA_RUNTIME=emulated or call tcuda.emulation.enable() first."
+                f"CuPy cannot be imported ({error}). On a machine with an NVIDIA GPU, install CuPy: "
+                "pip install cupy-cuda13x, or cupy-cuda12x for CUDA 12. Without a GPU, set TCUDA_RUNTIME=emulated or "
+                "call tcuda.emulation.enable() first."
             ) from error
         self._runtime = runtime
         self._watch: CudaWatch | None = None

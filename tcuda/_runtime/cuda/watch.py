@@ -36,7 +36,7 @@ class CudaWatch:
         self._ending = threading.RLock()
         path = cupti.find(driver_version)
         if path is None:
-            _warn(f"CUPTI is not installed: pip install 'tcuda[sanitizer{driver_version // 1000}]'")
+            _warn(f"CUPTI is not installed: pip install {cupti.requirement(driver_version)}")
             return
         try:
             self._calls = _core.DriverWatch(detector, path)

@@ -238,14 +238,14 @@ class Memory:
         target, source = self.owner(dst), self.owner(src)
         if kind != MEMCPY_DEFAULT and _KINDS[kind] != (target is not None, source is not None):
             raise failure(Status.INVALID_VALUE, call)
-        pinned = self.is_registered(*(of if source is None else to))
+        host_waits = False
         if target is not None and source is not None:
             same = target is source
             duration = costs.copy_on_device(size) if same else costs.copy_between_devices(size)
         else:
+            pinned = self.is_registered(*(of if source is None else to))
             duration = 0 if target is source else costs.copy_to_or_from_host(size, pinned=pinned)
-        # cudaMemcpyAsync to pageable memory returns when the copy is complete.
-        host_waits = target is None and not pinned
+            host_waits = target is None and not pinned  # cudaMemcpyAsync to pageable memory returns after the copy
         addresses = [ptr for ptr, owner in ((dst, target), (src, source)) if owner is not None]
         ends = (to, target), (of, source)
         host = tuple(range_ for range_, owner in ends if owner is None and self.is_registered(*range_))

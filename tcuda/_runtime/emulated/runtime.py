@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._base.errors import AcceleratorError, UnjoinedStream
-from tcuda._base.program_lines import line_of_program
 from tcuda._base.statuses import Status
+from tcuda._base.user_code import calling_place
 from tcuda._runtime.emulated import costs, settings
 from tcuda._runtime.emulated.accesses import WRITE, span
 from tcuda._runtime.emulated.allocation import Allocation
@@ -348,7 +348,7 @@ class EmulatedRuntime:
         if self.races.detector is not None:
             self.races.allocated(ptr, size, self.thread.device, stream)
         if ptr and self.contents.unwritten is not None:
-            self.contents.unwritten.given(ptr, size, line_of_program())
+            self.contents.unwritten.given(ptr, size, calling_place())
         return ptr
 
     def _free(self, ptr: int, call: Call, timeline: Timeline | None = None) -> EmulatedDevice | None:
@@ -703,7 +703,7 @@ class EmulatedRuntime:
         if unwritten is None:
             self._begin_memory(fill, stream)
             return
-        line = line_of_program()
+        line = calling_place()
 
         def poison() -> None:
             fill()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tcuda._base.errors import UnwrittenMemoryError
-from tcuda._base.program_lines import line_of_program
 from tcuda._base.statuses import Status
+from tcuda._base.user_code import calling_place
 from tcuda._runtime.emulated.accesses import READ, WRITE, listed, rows
 from tcuda._runtime.emulated.address_ranges import AddressRanges
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tcuda._base.program_lines import Line
+    from tcuda._base.user_code import Place
     from tcuda._runtime.emulated.accesses import Access, Accesses
 
     Marks: TypeAlias = npt.NDArray[np.uint8]
@@ -49,7 +49,7 @@ class Origin(NamedTuple):
     """
 
     size: int
-    line: Line | None
+    line: Place | None
 
     def __str__(self) -> str:
         return f"memory of {self.size} bytes" if self.line is None else f"{self.size} bytes allocated at {self.line}"
@@ -95,7 +95,7 @@ class Unwritten:
 
     # Memory
 
-    def given(self, address: int, size: int, line: Line | None) -> None:
+    def given(self, address: int, size: int, line: Place | None) -> None:
         """Take note of memory that is given out, with unwritten contents."""
         block = _Block(address, size, Origin(size, line))
         with self._lock:
@@ -259,7 +259,7 @@ class Unwritten:
         """
         if getattr(work, "passes_marks", False):
             return work
-        return _Around(self, work, accesses, name, line_of_program() if decides else None)
+        return _Around(self, work, accesses, name, calling_place() if decides else None)
 
     def copying(
         self, make: Callable[..., object], layout: tuple[int, int, int, int, int, int], *, to_host: bool
@@ -275,7 +275,7 @@ class Unwritten:
         read = rows(src, spitch, width, height, READ, "src")[:4]
         write = rows(dst, dpitch, width, height, WRITE, "dst")[:4]
         described = self._state.described
-        line = line_of_program() if to_host else None
+        line = calling_place() if to_host else None
 
         def copy(*source: int) -> None:
             marks = self.marks(read)
@@ -291,7 +291,7 @@ class Unwritten:
         """Tell what the next copies of this thread copy; None for nothing that is known."""
         self._state.described = None if array is None else (array.dtype, array.shape)
 
-    def _refuse_copy(self, region: Region, marks: Marks, described: Any, line: Line) -> None:
+    def _refuse_copy(self, region: Region, marks: Marks, described: Any, line: Place) -> None:
         flat = marks.reshape(-1)
         what = "byte"
         if described is not None and flat.size % described[0].itemsize == 0:
@@ -303,7 +303,7 @@ class Unwritten:
             count = f"{what} {places[0]} of {flat.size}"
             self.refuse("cudaMemcpyAsync()", "The copy to the host", count, places.size, int(flat[places[0]]), line)
 
-    def refuse(self, call: str, reader: str, what: str, count: int, number: int, line: Line | None) -> None:
+    def refuse(self, call: str, reader: str, what: str, count: int, number: int, line: Place | None) -> None:
         """Raise the error for a use of unwritten memory.
 
         Args:
@@ -377,7 +377,7 @@ class _Around:
     passes_marks = True
 
     def __init__(
-        self, unwritten: Unwritten, work: Callable[[], object], accesses: Accesses, name: str, line: Line | None
+        self, unwritten: Unwritten, work: Callable[[], object], accesses: Accesses, name: str, line: Place | None
     ) -> None:
         self._unwritten = unwritten
         self._work = work

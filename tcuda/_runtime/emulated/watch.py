@@ -10,7 +10,6 @@ from tcuda import _core
 from tcuda._runtime.emulated.accesses import WRITE, listed, span
 from tcuda._runtime.emulated.conditionals import ConditionalNode
 from tcuda._runtime.emulated.events import ExternalRecord, ExternalWait
-from tcuda._runtime.emulated.host_watch import HostWatch
 from tcuda._runtime.emulated.shared_events import SharedEvent
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Watch:
         detector: The detector; None while no detector watches.
     """
 
-    __slots__ = ("_graphs", "_handles", "_host", "_others", "_streams", "detector", "detectors")
+    __slots__ = ("_graphs", "_handles", "_others", "_page_locked", "_streams", "detector", "detectors")
 
     def __init__(self, streams: Streams, handles: Handles) -> None:
         self.detector: _core.RaceDetector | None = None
@@ -64,8 +63,8 @@ class Watch:
         self._handles = handles
         self._graphs: WeakKeyDictionary[Executable, WatchedGraph] = WeakKeyDictionary()
         """The executable graphs that the detector knows."""
-        self._host: HostWatch | None = None
-        """The watch of page-locked memory; None while no memory is page-locked."""
+        self._page_locked = False
+        """Whether the detector may watch page-locked memory."""
         self._others: tuple[int, int] | None = None
         """A stream and an event that stand for all other processes, as far as they use shared events."""
 
@@ -78,12 +77,13 @@ class Watch:
         """
         self._others = None
         self._graphs.clear()
-        if self._host is not None:
-            self._host = None
-            _core.end_watch_of_pages()
+        if self.detector is not None:
+            self.detector.end_watch_of_host()
+        self._page_locked = bool(page_locked)
         if detector is not None:
-            if page_locked:
-                self._host = HostWatch(detector, page_locked)
+            for address, size in page_locked.items():
+                detector.host_registered(address, size)
+            detector.watch_host()
             for timeline in list(self._streams.created.values()):
                 detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
         self.detectors[:] = [] if detector is None else [detector]
@@ -105,13 +105,11 @@ class Watch:
         """Tell that the host knows that a stream is idle, from a synchronisation or a successful query."""
         if self.detector is not None:
             self.detector.stream_synchronized(timeline.device, timeline.handle)
-            self._look_at_host()
 
     def device_finished(self, device: int) -> None:
         """Tell that the host knows that a device is idle."""
         if self.detector is not None:
             self.detector.device_synchronized(device)
-            self._look_at_host()
 
     # Events
 
@@ -133,7 +131,6 @@ class Watch:
         """Tell that the host knows that an event is complete, from a synchronisation or a successful query."""
         if self.detector is not None:
             self.detector.event_synchronized(self._known(event, self.detector))
-            self._look_at_host()
 
     def event_destroyed(self, event: Event) -> None:
         """Tell that an event is destroyed."""
@@ -166,7 +163,6 @@ class Watch:
         detector = self.detector
         if detector is not None:
             detector.work(timeline.device, timeline.handle, name, listed(accesses))
-            self._look_at_host()
 
     def moved(self, timelines: Sequence[Timeline], node: Node) -> None:
         """Tell of a copy or a memset.
@@ -186,7 +182,6 @@ class Watch:
         if detector is not None:
             streams = [(timeline.device, timeline.handle) for timeline in timelines]
             detector.work_together(streams, name, listed(accesses))
-            self._look_at_host()
 
     def launched(self, executable: Executable, timeline: Timeline) -> None:
         """Tell that a graph is launched on a stream."""
@@ -205,7 +200,6 @@ class Watch:
         detector.launch(watched.graph, timeline.device, timeline.handle)
         for event in watched.records:
             self.recorded(event, timeline)
-        self._look_at_host()
 
     # Memory that no ledger has
 
@@ -254,27 +248,22 @@ class Watch:
         """Tell that memory of the host is page-locked from now on."""
         if self.detector is None:
             return
-        if self._host is None:
-            self._host = HostWatch(self.detector, {})
-        self._host.registered(address, size)
+        self._page_locked = True
+        self.detector.host_registered(address, size)
 
     def unregistered(self, address: int, size: int) -> None:
         """Tell that memory of the host is not page-locked any more."""
         self.unmapped(address, size)
-        if self._host is not None:
-            self._host.unregistered(address)
+        if self.detector is not None:
+            self.detector.host_unregistered(address)
 
     def do(self, work: Callable[[], object]) -> None:
         """Do the work of an operation, which may use memory of the host that is watched."""
-        if self._host is None:
+        if not self._page_locked:
             work()
             return
         with _core.PauseOfWatch():
             work()
-
-    def _look_at_host(self) -> None:
-        if self._host is not None:
-            self._host.update()
 
 
 def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:

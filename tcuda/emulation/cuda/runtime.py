@@ -120,6 +120,9 @@ def _shared(name: str) -> Callable[..., Any]:
 
 
 globals().update({name: _shared(name) for name in _SHARED})
+_getLocalRuntimeVersion = _shared(
+    "runtimeGetVersion"
+)  # Libraries and CuPy's tests ask this, and not the public function.
 
 
 def _runtime() -> EmulatedRuntime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcuda.emulation.cupyx import cusolver, cusparse, lapack, linalg, optimizing, profiler, scipy, signal
+from tcuda.emulation.cupyx import cusolver, cusparse, jit, lapack, linalg, optimizing, profiler, scipy, signal
 from tcuda.emulation.cupyx.pinned_array import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from tcuda.emulation.cupyx.reciprocal_root import rsqrt
 from tcuda.emulation.cupyx.scatter import scatter_add, scatter_max, scatter_min
@@ -18,6 +18,7 @@ __all__ = [
     "empty_pinned",
     "errstate",
     "geterr",
+    "jit",
     "lapack",
     "linalg",
     "optimizing",

@@ -13,5 +13,6 @@ MODULES = {
     "cupy._util": "tcuda.emulation.internals.util",
     "cupy.cublas": "tcuda.emulation.cublas",
     "cupyx.scipy.ndimage._util": "tcuda.emulation.internals.image_settings",
+    "cupyx.scipy.signal._iir_utils": "tcuda.emulation.internals.recursive_filters",
 }
 """The modules of CuPy, and the modules of tcuda with their names."""

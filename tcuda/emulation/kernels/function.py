@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from tcuda import _core
 from tcuda._base.errors import UnwrittenMemoryError
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.unwritten import Marks, Unwritten
-    from tcuda.emulation.kernels.element_types import ElementTypes
+    from tcuda.emulation.kernels.arguments import ElementTypes
     from tcuda.emulation.kernels.launch_races import LaunchRaces
-    from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
 
@@ -49,6 +48,20 @@ _BARRIER = (
     "threads that have returned. Let all threads of the block reach the barrier, or turn this check off with "
     "TCUDA_EMULATED_CHECKS=memory."
 )
+
+
+class RecordedKernel(NamedTuple):
+    """A kernel in the form whose launches note what the kernel reads and writes.
+
+    Attributes:
+        host: The kernel.
+        complete: Whether every access has a check. If not, the check of a write after a read may be missing.
+        variables: The name, the beginning and the end of each global variable of the module, by address.
+    """
+
+    host: _core.EmulatedFunction
+    complete: bool
+    variables: list[tuple[str, int, int]]
 
 
 class _Module(SourceFacts, Protocol):
@@ -200,7 +213,7 @@ class Function:
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
         handle = backend.current_stream(device).ptr if stream is None else stream.ptr
-        ranges = [] if captured else memory_access.ranges_of(arrays, device)
+        ranges = [] if captured else _ranges_of(arrays, device)
         if _runtime.is_late and not captured:
             ranges += memory_access.ranges_of_pointers(self.parameters, packed, device)
         work = _Work(self, grid, block, packed, shared, ranges, device)
@@ -214,7 +227,7 @@ class Function:
         _runtime.launch(
             handle,
             work,
-            sum(array.nbytes for array in arrays),
+            sum(array._host.nbytes for array in arrays),
             _FLOPS_PER_THREAD * grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2],
             name=self.name,
             addresses=[array._block.ptr for array in arrays if array._block.ptr],
@@ -505,6 +518,16 @@ def _lines_text(lines: Sequence[tuple[str, int] | None]) -> str:
     """Return the lines in words, behind a comma; an empty text if no line is known."""
     known = dict.fromkeys(f"{file}:{number}" for file, number in filter(None, lines))
     return f" at {' and '.join(known)}" if known else ""
+
+
+def _ranges_of(arrays: Sequence[Strided], device: int) -> list[tuple[int, int]]:
+    """Return the beginning and the end of the blocks of ``arrays`` that kernels of ``device`` may use."""
+    blocks = {array._block for array in arrays}
+    return [
+        (block.ptr, block.ptr + block.requested)
+        for block in blocks
+        if block.ptr and _runtime.canAccess(device, block.device)
+    ]
 
 
 def _dimensions(name: str, numbers: tuple[int, ...]) -> tuple[int, int, int]:

@@ -37,13 +37,13 @@ def of_arrays(
         names: The names of the parameters; empty if they are not known.
         packed: The bytes of the arguments.
     """
-    used = [array for array in arrays if array.size]
+    used = [array._host for array in arrays if array._host.size]
     labels: dict[int, str] = {}
     for place, address in pointers_of(parameters, packed):
         labels.setdefault(address, name_of(place, parameters, names))
     return [
-        (address, array.itemsize, array.shape, array.strides, READ_AND_WRITE, labels.get(address, ""), POSSIBLE)
-        for array, address in zip(used, [array._host.ctypes.data for array in used], strict=True)
+        (address, host.itemsize, host.shape, host.strides, READ_AND_WRITE, labels.get(address, ""), POSSIBLE)
+        for host, address in zip(used, [host.ctypes.data for host in used], strict=True)
     ]
 
 

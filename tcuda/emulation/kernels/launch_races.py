@@ -6,8 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from tcuda import _core
 from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
+from tcuda._process.ledger import ledger
 from tcuda._sanitizer._checks import tell_races_of_kernel
 from tcuda._sanitizer._elements import Region, elements, indices
 from tcuda._sanitizer._errors import KernelRaceError
@@ -15,16 +17,14 @@ from tcuda._sanitizer._found_in_kernel import FoundInKernel
 from tcuda._sanitizer._kernel_advice import missing_in_kernel
 from tcuda._sanitizer._kernel_race import BENIGN, KIND, KernelMemory, KernelRace, KernelRaceAccess, SourceLine
 from tcuda._sanitizer._race import RaceAllocation
-from tcuda._sanitizer._stacks import Frame
+from tcuda._sanitizer._stacks import Frame, frames, users
 from tcuda._sanitizer._stream_names import stream_names
 from tcuda._sanitizer._unwritten_read import unwritten_read
-from tcuda.emulation import allocation_lines
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcuda import _core
     from tcuda._runtime.emulated.unwritten import Origin
     from tcuda._sanitizer._stream_names import StreamName
     from tcuda.emulation.kernels.source_facts import SourceFacts
@@ -103,7 +103,10 @@ class LaunchRaces:
         self._kernel = kernel.name
         self._device = device
         self._stream = stream
-        self._stack = allocation_lines.program_frames()
+        blocks = [array._block for array in arrays]
+        # A block may be freed before its kernel runs, as in a graph or with the late schedule.
+        self._allocations = {block.ptr: _allocation(block.device, block.ptr, block.requested) for block in blocks}
+        self._stack = _core.note_stack()
         self._captured = captured
         self._benign = benign
 
@@ -163,7 +166,7 @@ class LaunchRaces:
             shared = memory_access.block_at(address) is None
             view, allocation = self._view(address, size, module, shared=shared)
             if origin is not None and origin.line is not None and allocation is not None:
-                frame = Frame(origin.line.function, origin.line.file, origin.line.number)
+                frame = Frame(origin.line.function, origin.line.filename, origin.line.line)
                 allocation = replace(allocation, stack=(frame,))
             access = self._access("read", thread, block, line, view, overlap, module, stream)
             read = unwritten_read(self._kernel, access, view.at(overlap), overlap, allocation)
@@ -233,8 +236,8 @@ class LaunchRaces:
             shape=view.region.shape,
             itemsize=view.region.itemsize,
             elements=elements(view.region, overlap),
-            stack=self._stack,
-            launch_stack=allocation_lines.program_frames() if self._captured else None,
+            stack=_program_frames(self._stack),
+            launch_stack=_program_frames(_core.note_stack()) if self._captured else None,
             region=view.region,
             thread=thread,
             block=block,
@@ -249,9 +252,11 @@ class LaunchRaces:
             return _of_shared(module.shared_variable_at(address), address, size), None
         block = memory_access.block_at(address)
         owner, begin, end, _ = (-1, address, address + size, False) if block is None else block
-        known = allocation_lines.noted.get(begin)
-        allocation = RaceAllocation(begin, end - begin, owner, 0, (), None) if known is None else known
-        return next(self._candidates(address, size, module, begin, end)), allocation if owner >= 0 else None
+        allocation = None
+        if owner >= 0:
+            found = self._allocations.get(begin) or _allocation(owner, begin, end - begin)
+            allocation = RaceAllocation(begin, found.size, owner, found.stream, _program_frames(found.stack), None)
+        return next(self._candidates(address, size, module, begin, end)), allocation
 
     def _candidates(self, address: int, size: int, module: SourceFacts, begin: int, end: int) -> Iterator[_View]:
         """Yield views of memory: of an argument, of a variable, and of the whole block."""
@@ -265,6 +270,25 @@ class LaunchRaces:
         inside = (view for view in self._arrays if begin <= view.region.address < end)
         name = next((view.memory.name for view in inside), "")
         yield _flat("global", name, begin, end - begin, size)
+
+
+class _Allocation(NamedTuple):
+    """An allocation of memory: the bytes, the handle of the stream, and the number of the stack in the core."""
+
+    size: int
+    stream: int
+    stack: int
+
+
+def _allocation(device: int, address: int, size: int) -> _Allocation:
+    """Return the allocation that begins at an address of a device."""
+    known = ledger()
+    return _Allocation(size, known.stream_of(device, address) or 0, known.stack_of(device, address))
+
+
+def _program_frames(stack: int) -> tuple[Frame, ...]:
+    """Return the frames of the program in a stack of the core, innermost first."""
+    return users(frames(_core.frames_of(stack)))
 
 
 def _merged(found: Sequence[FoundInKernel]) -> list[FoundInKernel]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from tcuda._base.user_code import place_of
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
 
@@ -13,27 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda.emulation.strided import Strided
 
 _runtime = cast("EmulatedRuntime", cuda)
-_OWN = f"{Path(__file__).parents[2]}{os.sep}"
-"""The beginning of the files of this package."""
-
 _PAGE = 4096
 _POINTER_BYTES = 8
 _UNIT = 512
 _NEAR = 4096
 """A block that ends this many bytes before a wrong address is likely the block that the kernel meant."""
-
-
-def ranges_of(arrays: Iterable[Strided], device: int) -> list[tuple[int, int]]:
-    """Return the beginning and the end of the blocks of ``arrays`` that kernels of ``device`` may use."""
-    blocks = {array._block for array in arrays}
-    return [
-        (block.ptr, block.ptr + block.requested)
-        for block in blocks
-        if block.ptr and _runtime.canAccess(device, block.device)
-    ]
 
 
 def ranges_of_pointers(parameters: Iterable[tuple[str, int, int]], packed: bytes, device: int) -> list[tuple[int, int]]:
@@ -155,12 +140,8 @@ def _after(address: int, size: int, begin: int, end: int) -> str:
 
 
 def _named(begin: int, end: int) -> str:
-    """Return the words for a block, with the line that has allocated the block if the history of memory is recorded."""
+    """Return the words for a block, with the line that has allocated the block if its stack is noted."""
     name = f"the block of {end - begin} bytes at {begin:#x}"
-    for segment in ledger().snapshot(None, False)[0]:
-        for block in segment["blocks"]:
-            if block["address"] == begin:
-                for frame in block.get("frames", ()):
-                    if not frame["filename"].startswith(_OWN):
-                        return f"{name} ({frame['filename']}:{frame['line']})"
-    return name
+    found = _runtime.memoryAt(begin)
+    place = None if found is None or found[0] < 0 else place_of(ledger().stack_of(found[0], begin))
+    return name if place is None else f"{name} ({place.filename}:{place.line})"

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, TextIO, cast
 from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
 from tcuda._runtime.emulated import launch_limits
-from tcuda.emulation import allocation_lines, rtc
+from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
-from tcuda.emulation.kernels import element_types
-from tcuda.emulation.kernels.element_types import ElementTypes
-from tcuda.emulation.kernels.function import Function
-from tcuda.emulation.kernels.recorded_kernel import RecordedKernel
+from tcuda.emulation.kernels.arguments import ElementTypes, element_types
+from tcuda.emulation.kernels.function import Function, RecordedKernel
 from tcuda.emulation.memory import ForeignBlock, MemoryPointer
-from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, static_memory
+from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, shared_memory
 from tcuda.emulation.rtc.shared_memory import shared_variables
 from tcuda.emulation.rtc.source_lines import source_lines
 
@@ -77,8 +76,8 @@ class Module:
         bounds = self._host.symbol(launch_bounds.SYMBOL)
         text = "" if bounds is None else ctypes.string_at(bounds[0]).decode()
         self._most_threads = launch_bounds.parsed(text)
-        self._static = static_memory.sizes(library)
-        self._elements = element_types.of_kernels(self._host)
+        self._static = shared_memory.static_sizes(library)
+        self._elements = element_types(self._host)
         self._globals = global_variables.variables(library, source)
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
@@ -270,7 +269,7 @@ def load(
     """
     checks = rtc.chosen()
     if checks.races:
-        allocation_lines.begin()
+        ledger().keep_stacks(True)
     key = (cuda.getDevice(), code, options, backend, names, jitify, checks)
     module = _loaded.get(key)
     if module is None:

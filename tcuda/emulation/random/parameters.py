@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda.emulation import creation, refusals, transfer
+from tcuda.emulation import copies, creation, refusals
 from tcuda.emulation.operands import SCALARS
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def refuse_if(wrong: Any, message: str) -> None:
     """
     refusals.require_download()
     if isinstance(wrong, (bool, np.bool_)):
-        transfer.wait_for_contents("a draw of random numbers")
+        copies.wait_for_contents("a draw of random numbers")
     else:
         wrong = bool(wrong.any())
     if wrong:

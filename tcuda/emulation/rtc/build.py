@@ -6,10 +6,12 @@ import errno
 import os
 import re
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcuda._base import log
 from tcuda._base.version import __version__
 from tcuda.emulation.rtc import (
     checks,
@@ -17,6 +19,7 @@ from tcuda.emulation.rtc import (
     conversions,
     headers,
     launch_bounds,
+    linked_libraries,
     missing_headers,
     operators,
     precompiled,
@@ -67,11 +70,13 @@ _GCC = (
     "-fdiagnostics-color=never",
     # Without this flag, all loaded modules would share the variables of templates and inline functions.
     "-fno-gnu-unique",
+    linked_libraries.WITHOUT,
 )
 _CLANG = ("-fno-color-diagnostics",)
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
+_NAME = re.compile(r"\b__global__\b[^();{]*?\b(\w+)\s*\(")
 _IN_SOURCE = re.compile(rf":\d+(?::\d+)?: (?:fatal )?error:|^{FILE}: error:", re.MULTILINE)
 _PASSING = tuple(
     os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO)
@@ -163,9 +168,11 @@ def build(
     stored = cache()
     found = stored.find(key) if stable else None
     if found is not None:
+        log.debug("Kernels %s were compiled before: %d bytes in the cache.", _shown(request), len(found))
         return found, ""
     if stable and key in _refused:
         raise request.failure(_refused[key])
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
         try:
             library, messages = _compiled(request, translated, used, checked, Path(folder))
@@ -173,9 +180,20 @@ def build(
             if _IN_SOURCE.search(str(error)) and not any(text in str(error) for text in _PASSING):
                 _refused[key] = str(error)
             raise
+    log.debug(
+        "Kernels %s were compiled in %.0f ms by %s.",
+        _shown(request),
+        1000 * (time.perf_counter() - start),
+        used.version,
+    )
     if stable:
         stored.store(key, library)
     return library, messages
+
+
+def _shown(request: Request) -> str:
+    """Return the names of the kernels of a request, as far as the source tells them."""
+    return ", ".join(request.names) or ", ".join(_NAME.findall(request.code)) or "without a name"
 
 
 def _key(request: Request, used: Compiler, checked: bool) -> str:
@@ -219,22 +237,23 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded, races=request.races)
     flags = [*_FLAGS, *added]
     apart, objects = support.linked(used, [*own, *flags], folder)
-    precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
-    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *checks.libraries(added)]
-    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder)
+    descriptors = precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
+    libraries = linked_libraries.arguments(used, folder, whole=request.has_host_headers)
+    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries]
+    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder, descriptors)
     if not done.returncode and conversions.are_in(done.stderr, [str(headers.folder()), "tcuda/"]):
         path.write_text(conversions.without_names(text + registered), "utf-8", "surrogatepass")
         asking = [*flags, *apart, conversions.FLAG, conversions.TABS, "-fsyntax-only"]
-        told = used.run([*common, *asking, "-x", "c++", FILE], folder)
+        told = used.run([*common, *asking, "-x", "c++", FILE], folder, descriptors)
         text = conversions.rewritten(text, told.stderr, FILE)
         path.write_text(text + registered, "utf-8", "surrogatepass")
-        done = used.run([*common, *flags, *rest], folder)
+        done = used.run([*common, *flags, *rest], folder, descriptors)
     if done.returncode and (text != prepared or conversions.FLAG in done.stderr):
         # The source has an error, or uses an operator in a way that its tokens do not tell. The messages quote the
         # source as it is.
         path.write_text(prepared + registered, "utf-8", "surrogatepass")
         checking = checks.OF_OPERATORS if checked and not used.is_clang else ()
-        done = used.run([*common, *flags, *checking, *rest], folder)
+        done = used.run([*common, *flags, *checking, *rest], folder, descriptors)
     messages = _messages(conversions.without_warnings(done.stderr))
     if done.returncode and _EXPRESSIONS in messages:
         # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those

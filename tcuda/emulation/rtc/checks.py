@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 VARIABLE = "TCUDA_EMULATED_CHECKS"
 """The variable with the choice."""
@@ -40,10 +40,9 @@ OF_OPERATORS = (
     "-fno-sanitize-recover=shift-exponent,float-cast-overflow",
 )
 """The flags for a source whose shifts and casts are those of the processor."""
-_WITHOUT_LIBRARIES = "-nodefaultlibs"
 # Each access to memory calls a function, and an access to a volatile variable calls another function. The functions of
 # the headers take the place of the library of this sanitizer, which would replace functions of the whole process.
-_EACH = ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1", _WITHOUT_LIBRARIES)
+_EACH = ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1")
 _GCC_EACH = (
     *_EACH,
     # The compiler adds no checks to the copies that take the place of calls of these functions.
@@ -80,7 +79,6 @@ _CLANG_RECORDED = (
     *_CLANG,
     *(word for setting in ("-asan-opt-same-temp=0", "-asan-opt-globals=0") for word in ("-mllvm", setting)),
 )
-_DEFAULT_LIBRARIES = ("-lstdc++", "-lm", "-lc", "-lgcc")
 
 
 @dataclass(frozen=True)
@@ -194,8 +192,3 @@ def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races
     if not memory:
         return used
     return (*used, _LINES, *(_ALIGNMENT if _WITH_PARTS.search(code) else ()))
-
-
-def libraries(flags: Sequence[str]) -> tuple[str, ...]:
-    """Return the flags that name the libraries which ``flags`` leave out."""
-    return _DEFAULT_LIBRARIES if _WITHOUT_LIBRARIES in flags else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ _LINE = re.compile(r'\s*#\s*(?:line\s+)?(\d+)\s+"([^"]*)"')
 def excerpt(source: str, own_file: str, file: str, first: int, last: int) -> list[tuple[int, str]]:
     """Return the numbers and the texts of the lines of ``file`` from ``first`` to ``last``.
 
+    A kernel that is written in Python has the lines of the program.
+
     Args:
         source: The source, whose ``#line`` directives name other files.
         own_file: The name of the file of the source.
@@ -22,6 +25,12 @@ def excerpt(source: str, own_file: str, file: str, first: int, last: int) -> lis
         first: The number of the first line.
         last: The number of the last line.
     """
+    program = linecache.getlines(file) if file.endswith(".py") or file.startswith("<") else []
+    if program:
+        return [
+            (number, program[number - 1].rstrip()[:_LONGEST])
+            for number in range(max(first, 1), min(last, len(program)) + 1)
+        ]
     return [
         (number, text[:_LONGEST])
         for name, number, text in _named(source, own_file)

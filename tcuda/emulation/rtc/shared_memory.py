@@ -12,6 +12,7 @@ from tcuda.emulation.rtc.shared_declarations import Declaration, declarations
 
 _ORIGIN, _DYNAMIC = b"tcuda_module", b"tcuda_dynamic_shared"
 _LOCAL = re.compile(r"E(\d+)")
+_STATIC = re.compile(rb"_ZZ(\d+)(\w+)")
 _SIZES = {
     **dict.fromkeys(["bool", "char", "signed char", "unsigned char", "int8_t", "uint8_t"], 1),
     **dict.fromkeys(
@@ -45,6 +46,24 @@ class SharedVariable(NamedTuple):
     shape: tuple[int, ...] | None
     itemsize: int
     dynamic: bool = False
+
+
+def static_sizes(library: bytes) -> dict[str, int]:
+    """Return the bytes of the static variables of each function with C linkage, by the name of the function.
+
+    The arrays of functions that a kernel calls, and the arrays of templates, are not counted.
+    """
+    found: dict[str, int] = {}
+    for name, _, size, _ in symbols.variables(library):
+        # The name of a static variable is "_ZZ", the length and the name of the function, "E", and the variable.
+        match = _STATIC.fullmatch(name)
+        if match is None:
+            continue
+        length = int(match[1])
+        function, rest = match[2][:length], match[2][length:]
+        if rest.startswith(b"E"):
+            found[function.decode()] = found.get(function.decode(), 0) + size
+    return found
 
 
 def shared_variables(library: bytes, source: str) -> list[SharedVariable]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import graphlib
+import re
 import shutil
 import subprocess
 
@@ -27,6 +29,13 @@ def _names() -> list[str]:
     folder = headers.folder()
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "curand_kernel.h")
     return [str(path.relative_to(folder)) for path in paths]
+
+
+def test_no_headers_include_each_other_in_a_circle() -> None:
+    included = re.compile(r'^ *# *include ["<](.+)[">]', re.MULTILINE)
+    graph = {name: included.findall((headers.folder() / name).read_text()) for name in _names()}
+    assert graph["tcuda/device.h"]
+    list(graphlib.TopologicalSorter(graph).static_order())  # CycleError names the headers of a circle
 
 
 @pytest.mark.parametrize("compiler", _COMPILERS)

@@ -80,7 +80,7 @@ def test_an_index_beyond_a_c_int_is_an_invalid_device() -> None:
 def test_without_cupti_a_race_detector_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cupti, "find", lambda version: None)
     runtime = runtime_with()
-    with pytest.warns(RuntimeWarning, match=r"CUPTI is not installed: pip install 'tcuda\[sanitizer13\]'"):
+    with pytest.warns(RuntimeWarning, match=r"CUPTI is not installed: pip install 'nvidia-cuda-cupti>=13,<14'"):
         runtime.watchRaces(_core.RaceDetector(print))
     runtime.watchRaces(None)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcuda._base.errors import UnwrittenMemoryError
-from tcuda._base.program_lines import Line
+from tcuda._base.user_code import Place
 from tcuda._runtime.emulated.accesses import POSSIBLE, READ, READ_AND_WRITE, WRITE, Access, span
 from tcuda._runtime.emulated.memory import Rows
 from tcuda._runtime.emulated.unwritten import Unwritten, padding_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.unwritten import Region
 
 BEGIN, SIZE = 0x1000, 64
-LINE, OTHER = Line("program.py", 3, "main"), Line("program.py", 4, "main")
+LINE, OTHER = Place("program.py", 3, "main"), Place("program.py", 4, "main")
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_a_launch_changes_the_marks(unwritten: Unwritten) -> None:
 def test_many_origins_share_the_last_number(unwritten: Unwritten) -> None:
     numbers = []
     for place in range(300):
-        unwritten.given(0x10000 + 8 * place, 4, Line("program.py", place, "main"))
+        unwritten.given(0x10000 + 8 * place, 4, Place("program.py", place, "main"))
         marks = unwritten.marks(bytes_at(0x10000 + 8 * place, 1))
         assert marks is not None
         numbers.append(int(marks[0, 0]))

@@ -191,6 +191,9 @@ void bind_ledger(nb::module_ &module) {
             },
             nb::arg("device"), nb::arg("address"))
         .def(
+            "stack_of", [](Self &self, int device, Address address) { return of(self, device).stack_of(address); },
+            nb::arg("device"), nb::arg("address"))
+        .def(
             "block_at",
             [](Self &self, int device, Address address) -> nb::object {
                 const auto found = of(self, device).block_at(address);
@@ -252,6 +255,12 @@ void bind_ledger(nb::module_ &module) {
                 self.ledger.each([&](DeviceLedger &ledger) { ledger.set_padding(padding); });
             },
             nb::arg("padding"))
+        .def(
+            "keep_stacks",
+            [](Self &self, bool wanted) {
+                self.ledger.each([&](DeviceLedger &ledger) { ledger.keep_stacks(wanted); });
+            },
+            nb::arg("wanted"))
         .def(
             "set_poison",
             [](Self &self, unsigned char value) {

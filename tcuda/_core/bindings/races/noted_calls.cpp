@@ -1,10 +1,12 @@
 #include "bindings/races/noted_calls.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
 #include "bindings/races/use_reader.hpp"
+#include "bindings/threads/python_stacks.hpp"
 #include "races/watch/call_notes.hpp"
 #include "threads/published.hpp"
 #include "threads/unwinding.hpp"
@@ -24,18 +27,29 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-using Names = std::vector<std::string>;
+using Names = std::shared_ptr<const std::vector<std::string>>;
+
+// The memory of an array that a call was given before. To read the attributes of an array takes most of the time of a
+// note, and an array keeps its memory: a program can change the shape of an array, and then the elements stay the same.
+struct KnownArray {
+    nb::object reference; // a weak reference, which tells whether the array is still alive
+    std::shared_ptr<const races::Region> region; // null if the memory is not known
+    unsigned sightings = 0;
+};
 
 // The calls of one type. Each call that is in progress shares the object.
 struct NotedType {
     nb::object type, array_type, pointer_type, prepare;
     void **slot = nullptr;
     ternaryfunc original = nullptr;
-    std::mutex mutex; // of the names
+    std::mutex mutex; // of the names and of the arrays; of Python, only the counts of references change under it
     std::unordered_map<std::uintptr_t, Names> names; // by the handle of the kernel
+    std::unordered_map<PyObject *, KnownArray> arrays;
 };
 
 using Shared = std::shared_ptr<NotedType>;
+
+constexpr std::size_t most_known_arrays = 4096;
 
 ternaryfunc last_original = nullptr; // the slot that was replaced last
 
@@ -121,11 +135,81 @@ bool read_pointer(PyObject *pointer, races::Region *region) {
     return true;
 }
 
+// Whether a weak reference is one to the object, which is alive.
+bool refers_to(PyObject *reference, PyObject *object) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *referred = nullptr;
+    if (PyWeakref_GetRef(reference, &referred) != 1)
+        return false;
+    const Owned held(referred);
+    return referred == object;
+#else
+    return PyWeakref_GetObject(reference) == object;
+#endif
+}
+
+bool find_known(NotedType &type, PyObject *array, races::Region *region) {
+    nb::object reference;
+    std::shared_ptr<const races::Region> known;
+    {
+        const std::lock_guard lock(type.mutex);
+        const auto found = type.arrays.find(array);
+        if (found == type.arrays.end() || found->second.region == nullptr)
+            return false;
+        reference = found->second.reference;
+        known = found->second.region;
+    }
+    if (!refers_to(reference.ptr(), array))
+        return false;
+    *region = *known;
+    return true;
+}
+
+// Keeps the region when an array is seen for the second time at an address. If that array is gone at the third time,
+// the arrays there are those of one call each, and are not kept.
+void keep_known(NotedType &type, PyObject *array, const races::Region &region) {
+    constexpr unsigned kept_at = 2;
+    KnownArray made; // and then what was known before, which ends without the mutex
+    decltype(type.arrays) dropped;
+    unsigned sightings;
+    {
+        const std::lock_guard lock(type.mutex);
+        if (type.arrays.size() >= most_known_arrays)
+            dropped.swap(type.arrays);
+        KnownArray &known = type.arrays[array];
+        sightings = known.sightings = std::min(known.sightings + 1, kept_at + 1);
+        if (sightings > kept_at) {
+            std::swap(known.region, made.region);
+            std::swap(known.reference, made.reference);
+        }
+    }
+    if (sightings != kept_at)
+        return;
+    made.reference = nb::steal(PyWeakref_NewRef(array, nullptr));
+    if (!made.reference.is_valid())
+        return; // the caller clears the error
+    made.region = std::make_shared<const races::Region>(region);
+    const std::lock_guard lock(type.mutex);
+    KnownArray &known = type.arrays[array];
+    std::swap(known.region, made.region);
+    std::swap(known.reference, made.reference);
+}
+
+bool read_known_array(NotedType &type, PyObject *array, races::Region *region) {
+    if (find_known(type, array, region))
+        return true;
+    if (!read_array(array, region))
+        return false;
+    keep_known(type, array, *region);
+    return true;
+}
+
 // Whether `object` is an array whose memory was read. Anything that cannot be read is not noted.
-bool read_memory(const NotedType &type, PyObject *object, races::Region *region) {
+// `is_new`: no earlier call can have had the array.
+bool read_memory(NotedType &type, PyObject *object, races::Region *region, bool is_new = false) {
     bool is_read = false;
     if (PyObject_IsInstance(object, type.array_type.ptr()) == 1)
-        is_read = read_array(object, region);
+        is_read = is_new ? read_array(object, region) : read_known_array(type, object, region);
     else if (PyObject_IsInstance(object, type.pointer_type.ptr()) == 1)
         is_read = read_pointer(object, region);
     if (PyErr_Occurred())
@@ -133,7 +217,7 @@ bool read_memory(const NotedType &type, PyObject *object, races::Region *region)
     return is_read;
 }
 
-// The names of the parameters of the kernel `function`.
+// The names of the parameters of the kernel `function`; null if they are unknown.
 Names names_of(NotedType &type, PyObject *function) {
     Address handle;
     if (!read_address(function, &handle)) {
@@ -146,7 +230,7 @@ Names names_of(NotedType &type, PyObject *function) {
         if (known != type.names.end())
             return known->second;
     }
-    Names names;
+    std::vector<std::string> names;
     const Owned made(call(type.prepare.ptr(), function));
     if (made && PyTuple_Check(made.get())) {
         for (Py_ssize_t place = 0; place < PyTuple_Size(made.get()); ++place) {
@@ -157,9 +241,10 @@ Names names_of(NotedType &type, PyObject *function) {
     }
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(type.prepare.ptr()); // the call itself does not need the preparation
+    const auto kept = std::make_shared<const std::vector<std::string>>(std::move(names));
     const std::lock_guard lock(type.mutex);
-    type.names.insert_or_assign(handle, names);
-    return names;
+    type.names.insert_or_assign(handle, kept);
+    return kept;
 }
 
 // The arguments of the kernel, a borrowed reference; null if there are none.
@@ -169,14 +254,15 @@ PyObject *kernel_arguments(PyObject *positional, PyObject *named) {
     return named != nullptr ? PyDict_GetItemWithError(named, attributes().args.ptr()) : nullptr;
 }
 
-void note_tuple(const NotedType &type, PyObject *arguments, const Names &names, watch::CallNotes *notes) {
-    for (Py_ssize_t place = 0; place < PyTuple_Size(arguments); ++place) {
-        watch::NotedMemory memory;
+void note_tuple(NotedType &type, PyObject *arguments, const Names &names, watch::CallNotes *notes) {
+    const Py_ssize_t count = PyTuple_Size(arguments);
+    notes->memory.reserve(notes->memory.size() + static_cast<std::size_t>(count));
+    for (Py_ssize_t place = 0; place < count; ++place) {
+        watch::NotedMemory &memory = notes->memory.emplace_back();
         if (!read_memory(type, PyTuple_GetItem(arguments, place), &memory.region))
-            continue;
-        if (static_cast<std::size_t>(place) < names.size())
-            memory.label = names[static_cast<std::size_t>(place)];
-        notes->memory.push_back(std::move(memory));
+            notes->memory.pop_back();
+        else if (names != nullptr && static_cast<std::size_t>(place) < names->size())
+            memory.label = (*names)[static_cast<std::size_t>(place)];
     }
 }
 
@@ -208,8 +294,10 @@ PyObject *call_noted(PyObject *function, PyObject *positional, PyObject *named) 
     if (type == nullptr) // the slot was read before it was put back
         return call_original(last_original, function, positional, named);
     watch::CallNotes notes;
+    std::optional<StackOfCall> stack;
     try {
         note_arguments(*type, function, positional, named, &notes);
+        stack.emplace();
     } catch (const std::bad_alloc &) {
         notes.memory.clear();
     }
@@ -278,7 +366,7 @@ void note_arrays(PyObject *arguments, watch::CallNotes *notes) {
 bool note_array(PyObject *array, kernel_uses::Kind kind, watch::CallNotes *notes) {
     const Shared type = noted_type();
     watch::NotedMemory memory;
-    if (type == nullptr || !read_memory(*type, array, &memory.region))
+    if (type == nullptr || !read_memory(*type, array, &memory.region, kind == kernel_uses::Kind::write))
         return false;
     memory.kind = kind;
     memory.kind_known = true;

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "bindings/races/host_reports.hpp"
 #include "bindings/races/pending_races.hpp"
 #include "bindings/threads/python_stacks.hpp"
 #include "races/watch/kernel_table.hpp"
@@ -39,9 +40,11 @@ PythonDriverWatch::PythonDriverWatch(nb::object made_for, const std::string &cup
              [this](races::RaceDetector::Races &&found) { pending_races().add(told_, found); }) {
     begin_stack_notes();
     try {
+        begin_host_reports(told_, HostReports::pending);
         const nb::gil_scoped_release released; // the driver may wait for a function of the host that needs the lock
         subscription_.emplace(library_, watch_);
     } catch (...) {
+        end_host_reports(told_);
         end_stack_notes();
         throw;
     }
@@ -56,6 +59,7 @@ void PythonDriverWatch::end() noexcept {
         subscription_->end();
     }
     subscription_.reset();
+    end_host_reports(told_); // nobody tells of the waits any more
     end_stack_notes();
     watch::kernel_table().forget_all(); // modules come and go unseen from now on
 }

@@ -1,5 +1,6 @@
 #include "bindings/races/python_launch_reader.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -7,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -105,8 +107,11 @@ private:
 
 Launch launch_of(libcuda::Function function, const std::optional<std::string> &name, std::uintptr_t parameters,
                  std::uintptr_t extra) {
-    return {function, name ? name->c_str() : nullptr, reinterpret_cast<void **>(parameters),
-            reinterpret_cast<void **>(extra)};
+    return {function,
+            name ? name->c_str() : nullptr,
+            reinterpret_cast<void **>(parameters),
+            reinterpret_cast<void **>(extra),
+            {}};
 }
 
 nb::list tuples_of(const RaceDetector::NamedUses &uses) {
@@ -134,8 +139,10 @@ std::pair<std::string, nb::list> uses(PythonLaunchReader &self, libcuda::Functio
 }
 
 void launch(PythonLaunchReader &self, int device, Stream stream, libcuda::Function function,
-            std::optional<std::string> name, std::uintptr_t parameters, std::uintptr_t extra, std::size_t count) {
-    const Launch launch = launch_of(function, name, parameters, extra);
+            std::optional<std::string> name, std::uintptr_t parameters, std::uintptr_t extra, std::size_t count,
+            const std::array<unsigned, 3> &grid, const std::array<unsigned, 3> &block) {
+    Launch launch = launch_of(function, name, parameters, extra);
+    launch.set_sizes(grid.data(), block.data());
     for (; count != 0; --count) {
         const watch::NamedOperation operation = self.reader.uses_of(launch);
         self.detector.tell(
@@ -170,7 +177,8 @@ void bind_reader(nb::module_ &module) {
         .def("uses", uses, nb::arg("function"), nb::arg("name").none(), nb::arg("parameters"), nb::arg("extra") = 0,
              nb::arg("notes") = Scopes())
         .def("launch", launch, nb::arg("device"), nb::arg("stream"), nb::arg("function"), nb::arg("name").none(),
-             nb::arg("parameters"), nb::arg("extra") = 0, nb::arg("count") = 1)
+             nb::arg("parameters"), nb::arg("extra") = 0, nb::arg("count") = 1,
+             nb::arg("grid") = std::array<unsigned, 3>{1, 1, 1}, nb::arg("block") = std::array<unsigned, 3>{1, 1, 1})
         .def("seconds", seconds, nb::arg("function"), nb::arg("name").none(), nb::arg("parameters"), nb::arg("count"))
         .def(
             "module_loaded",

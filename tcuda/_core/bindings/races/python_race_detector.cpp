@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bindings/memory/python_ledger.hpp"
+#include "bindings/races/host_reports.hpp"
 #include "bindings/races/pending_races.hpp"
 #include "bindings/races/python_race.hpp"
 
@@ -16,6 +17,7 @@ PythonRaceDetector::PythonRaceDetector(nb::object on_race) : on_race(std::move(o
 }
 
 PythonRaceDetector::~PythonRaceDetector() {
+    end_host_reports(*this);
     detach();
     pending_races().forget(this);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings/python/containers.hpp"
+#include "bindings/races/host_reports.hpp"
 #include "bindings/races/pending_races.hpp"
 #include "bindings/races/python_race.hpp"
 #include "bindings/races/python_race_detector.hpp"
@@ -124,11 +125,8 @@ void launch(Self &self, PythonRaceGraph &graph, int device, Stream stream) {
 }
 
 nb::object ranges_in_use(Self &self) {
-    const auto ranges = self.detector.ranges_in_use();
-    if (!ranges)
-        return nb::none();
     nb::list made = new_list();
-    for (const WatchedRange &range : *ranges)
+    for (const WatchedRange &range : self.detector.ranges_in_use())
         made.append(nb::make_tuple(range.begin, range.end, range.reads));
     return made;
 }
@@ -257,6 +255,8 @@ void bind_races(nb::module_ &module) {
             "host_unregistered", [](Self &self, Address address) { self.detector.host_unregistered(address); },
             nb::arg("address"))
         .def("ranges_in_use", ranges_in_use)
+        .def("watch_host", [](Self &self) { begin_host_reports(self, HostReports::at_once); })
+        .def("end_watch_of_host", [](Self &self) { end_host_reports(self); })
         .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"))
         .def("detach", &Self::detach, nb::lock_self())
         // Reports

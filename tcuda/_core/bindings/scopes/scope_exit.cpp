@@ -84,6 +84,11 @@ PyObject *none_unless(Raised &raised) {
     Py_RETURN_NONE;
 }
 
-const PyCFunction exit_scope = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit));
+void set_scope_methods(ScopeMethods &methods, PyCFunction enter, const char *exit_text) {
+    methods[0] = {"__enter__", enter, METH_NOARGS, "__enter__($self)\n--\n\n"};
+    methods[1] = {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit)),
+                  METH_FASTCALL | METH_KEYWORDS, exit_text};
+    methods[2] = {nullptr, nullptr, 0, nullptr};
+}
 
 } // namespace tcuda

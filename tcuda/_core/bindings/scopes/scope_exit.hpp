@@ -25,8 +25,10 @@ inline void undo_abandoned(const RuntimeCalls &calls, Raised &raised) {
 // None, or null with the exception set that was taken.
 PyObject *none_unless(Raised &raised);
 
-// The method __exit__ of every kind of scope, with METH_FASTCALL | METH_KEYWORDS. The method does not use its
-// arguments.
-extern const PyCFunction exit_scope;
+// The methods of a kind of scope: __enter__ and __exit__. `exit_text` is the signature of __exit__, which does not use
+// its arguments.
+using ScopeMethods = PyMethodDef[3];
+void set_scope_methods(ScopeMethods &methods, PyCFunction enter,
+                       const char *exit_text = "__exit__($self, type, value, traceback)\n--\n\n");
 
 } // namespace tcuda

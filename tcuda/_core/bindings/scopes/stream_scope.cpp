@@ -65,12 +65,8 @@ bool add_stream_scope(PyObject *module) {
         {"_source_device", T_LONGLONG, offsetof(StreamScope, device), 0, nullptr},
         {nullptr, 0, 0, 0, nullptr},
     };
-    static PyMethodDef methods[] = {
-        {"__enter__", enter, METH_NOARGS, "__enter__($self)\n--\n\n"},
-        {"__exit__", nullptr, METH_FASTCALL | METH_KEYWORDS, "__exit__($self, type, value, traceback)\n--\n\n"},
-        {nullptr, nullptr, 0, nullptr},
-    };
-    methods[1].ml_meth = exit_scope; // a variable of another file, so the table would need a guard
+    static ScopeMethods methods;
+    set_scope_methods(methods, enter);
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, reinterpret_cast<void *>(deallocate<clear>)},
         {Py_tp_traverse, reinterpret_cast<void *>(traverse)},

@@ -42,6 +42,9 @@ bool can_note() {
 // before the frame.
 StackId number_of(PyObject *innermost, const NoCollection &) {
     static thread_local StackFrames frames; // for its capacity
+    // The frames of the last stack. Many calls in a row have the same stack.
+    static thread_local StackFrames last_frames;
+    static thread_local StackId last = stack_without_frames;
     frames.clear();
     for (Owned frame(innermost); frame; frame.set(cpython.frame_back(frame.get()))) {
         StackFrame &noted = frames.emplace_back();
@@ -49,7 +52,21 @@ StackId number_of(PyObject *innermost, const NoCollection &) {
         noted.code = reinterpret_cast<PyObject *>(PyFrame_GetCode(reinterpret_cast<PyFrameObject *>(frame.get())));
         Py_DECREF(noted.code); // the frame keeps the code
     }
-    return frames.empty() ? stack_without_frames : stack_table().number(frames);
+    if (frames.empty())
+        return stack_without_frames;
+    if (last == stack_without_frames || !(frames == last_frames)) {
+        last = stack_without_frames;
+        const StackId number = stack_table().number(frames);
+        std::swap(frames, last_frames);
+        last = number;
+    }
+    return last;
+}
+
+// That of the innermost StackOfCall of the thread.
+StackId &stack_of_call() {
+    static thread_local StackId stack = stack_without_frames;
+    return stack;
 }
 
 PyObject *description(const StackFrame &frame) {
@@ -84,11 +101,18 @@ StackId note_stack_of(PyThreadState *thread) {
 
 StackId note_any_stack() noexcept {
     try {
-        return holds_python_lock() ? note_python_stack() : stack_keeper().note();
+        if (holds_python_lock())
+            return note_python_stack();
+        const StackId known = stack_of_call();
+        return known != stack_without_frames ? known : stack_keeper().note();
     } catch (const std::bad_alloc &) {
         return stack_without_frames;
     }
 }
+
+StackOfCall::StackOfCall() : before_(std::exchange(stack_of_call(), note_python_stack())) {}
+
+StackOfCall::~StackOfCall() { stack_of_call() = before_; }
 
 void begin_stack_notes(std::chrono::milliseconds patience) {
     static bool registered = false; // guarded by Python's lock: no other lock may be held while Python code runs

@@ -23,6 +23,20 @@ StackId note_stack_of(PyThreadState *thread);
 // after the end of the interpreter has begun.
 StackId note_any_stack() noexcept;
 
+// For its lifetime, note_any_stack() gives the stack of the moment of the construction where the thread does not hold
+// Python's lock. For a call that gives the lock back and runs no Python code: to ask another thread for the stack takes
+// several times as long. The caller holds the lock.
+class StackOfCall {
+public:
+    StackOfCall();
+    ~StackOfCall();
+    StackOfCall(const StackOfCall &) = delete;
+    StackOfCall &operator=(const StackOfCall &) = delete;
+
+private:
+    const StackId before_;
+};
+
 // Begins and ends the time in which note_any_stack() notes stacks without Python's lock. Counted. The caller holds the
 // lock.
 void begin_stack_notes(std::chrono::milliseconds patience = std::chrono::milliseconds(100));

@@ -95,7 +95,7 @@ void bind_stacks(nb::module_ &module) {
         nb::arg("stack"));
     module.def(
         "note_stack", [](bool with_lock) { return with_lock ? note_any_stack() : note_without_lock(); },
-        nb::arg("with_lock"));
+        nb::arg("with_lock") = true);
     module.def("note_stack_both_ways", note_both_ways, nb::arg("python_first"));
     module.def("note_stack_in_foreign_thread", note_in_foreign_thread);
     module.def("note_stack_against_lock", note_against_lock);

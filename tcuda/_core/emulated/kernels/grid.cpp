@@ -49,11 +49,6 @@ Grid::Grid(LoadedModule &module, Launch launch)
         marks_own_ = recorder_->marks_shared();
         unwritten_reads_.reserve(most_unwritten_places);
     }
-    if (launch_.races) {
-        const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
-        ModuleMemory memory{module.range(), {heap, heap + abi::heap_capacity}, launch_.variables};
-        races_.reset(new RaceFinder(std::move(memory), launch_.grid, launch_.block));
-    }
 }
 
 Grid::~Grid() { end(); }
@@ -92,13 +87,12 @@ void Grid::prepare() {
     memory_.admit_own({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
     *interface_.services = {this, wait_for_block, exchange, converge, pause, step, resolve, nullptr, nullptr, fail};
-    *interface_.untouched = {0, ~abi::Address(0)};
-    if (races_ != nullptr) {
-        // No other thread may use the stack of a thread.
+    if (launch_.races) {
+        const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
+        ModuleMemory memory{library, {heap, heap + abi::heap_capacity}, launch_.variables};
+        races_.reset(new RaceFinder(std::move(memory), launch_.grid, launch_.block, *interface_.races));
         interface_.services->touch = touch;
         interface_.services->fence = fence;
-        *interface_.untouched = {reinterpret_cast<std::uintptr_t>(stacks_->begin()),
-                                 static_cast<abi::Address>(stacks_->end() - stacks_->begin())};
     }
     *interface_.block_dim = launch_.block;
     *interface_.grid_dim = launch_.grid;
@@ -114,6 +108,8 @@ void Grid::end() {
         std::fflush(stdout);
     if (recorder_ != nullptr)
         std::fill_n(interface_.records, abi::record_count, abi::Record{});
+    if (races_ != nullptr)
+        races_->leave_module();
     ThreadStacks::give(std::move(stacks_));
     module_.release();
 }
@@ -251,6 +247,8 @@ inline void Grid::make_current(Fiber *fiber) {
     if (fiber->wait != Fiber::Wait::nothing) {
         fiber->wait = Fiber::Wait::nothing;
         *interface_.thread = fiber->thread;
+        if (races_ != nullptr)
+            interface_.races->thread = fiber->rank;
     }
 }
 
@@ -575,38 +573,50 @@ std::uintptr_t Grid::code_of(const void *site) const {
 
 abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write, const void *site) {
     auto &self = *static_cast<Grid *>(grid);
+    const abi::Span found = self.resolved(address, size, write, site);
+    if (self.races_ == nullptr || address - found.begin >= found.bytes)
+        return found;
+    const auto slot = static_cast<unsigned>((address >> abi::page_shift) % abi::slot_count);
+    // No other thread may use the stack of a thread.
+    const abi::Range part = self.races_->open_slot(slot, address, {found.begin, found.begin + found.bytes},
+                                                   !self.stacks_->contain(address));
+    return {part.begin, part.end - part.begin};
+}
+
+// The memory around an access of which the slot of the access may know.
+abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool write, const void *site) {
     // A thread that spins reads. A write may be the end of an atomic function, so no other thread may run before it.
-    if (self.take_interruption())
-        self.interrupt_thread(!write);
+    if (take_interruption())
+        interrupt_thread(!write);
     for (;;) {
-        if (const abi::Range *range = self.memory_.find(address, size)) {
-            if (self.recorder_ == nullptr)
+        if (const abi::Range *range = memory_.find(address, size)) {
+            if (recorder_ == nullptr)
                 return {range->begin, range->end - range->begin};
-            const abi::Range *recorded = self.memory_.of_device(address, size, *range);
-            if (recorded == nullptr && self.marks_own_)
-                recorded = self.recorder_->shared_at(address, size);
+            const abi::Range *recorded = memory_.of_device(address, size, *range);
+            if (recorded == nullptr && marks_own_)
+                recorded = recorder_->shared_at(address, size);
             if (recorded == nullptr) {
-                const abi::Range around = self.memory_.between_variables(address, *range);
-                const abi::Range unmarked = self.recorder_->unmarked(address, size, around).value_or(around);
+                const abi::Range around = memory_.between_variables(address, *range);
+                const abi::Range unmarked = recorder_->unmarked(address, size, around).value_or(around);
                 return {unmarked.begin, unmarked.end - unmarked.begin};
             }
-            if (!self.launch_.recorded) {
-                const auto unmarked = self.recorder_->unmarked(address, size, *recorded);
+            if (!launch_.recorded) {
+                const auto unmarked = recorder_->unmarked(address, size, *recorded);
                 if (unmarked)
                     return {unmarked->begin, unmarked->end - unmarked->begin};
             }
             if (size != 0)
-                self.record({address, size, write, self.code_of(site)}, *recorded);
+                record({address, size, write, code_of(site)}, *recorded);
             // The slot keeps its contents, because memory with a record is in no slot.
-            const abi::Span &slot = self.interface_.slots[(address >> abi::page_shift) % abi::slot_count];
+            const abi::Span &slot = interface_.slots[(address >> abi::page_shift) % abi::slot_count];
             return {slot.begin, __atomic_load_n(&slot.bytes, __ATOMIC_RELAXED)};
         }
-        Fiber *fiber = self.current_;
-        self.access_ = {address, size, write, self.code_of(site)};
-        self.thread_ = *self.interface_.thread;
-        self.asks_ = true;
-        self.resumed_ = fiber;
-        fiber->context.switch_to(self.scheduler_);
+        Fiber *fiber = current_;
+        access_ = {address, size, write, code_of(site)};
+        thread_ = *interface_.thread;
+        asks_ = true;
+        resumed_ = fiber;
+        fiber->context.switch_to(scheduler_);
     }
 }
 
@@ -614,13 +624,13 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
 
 void Grid::touch(void *grid, std::uintptr_t address, unsigned long long size, abi::Touch touch, const void *site) {
     const auto &self = *static_cast<Grid *>(grid);
-    const unsigned thread = self.rank_of(*self.interface_.thread);
-    self.races_->touch(thread, address, size, touch, reinterpret_cast<std::uintptr_t>(site));
+    if (!self.stacks_->contain(address))
+        self.races_->touch(self.interface_.races->thread, address, size, touch, reinterpret_cast<std::uintptr_t>(site));
 }
 
 void Grid::fence(void *grid, abi::Scope scope) {
     const auto &self = *static_cast<Grid *>(grid);
-    self.races_->fence(self.rank_of(*self.interface_.thread), scope);
+    self.races_->fence(self.interface_.races->thread, scope);
 }
 
 // Interruptions

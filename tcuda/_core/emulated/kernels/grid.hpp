@@ -190,6 +190,7 @@ private:
     void describe_failure();
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
+    abi::Span resolved(std::uintptr_t address, unsigned long long size, bool write, const void *site);
     void record(const Access &access, const abi::Range &known);
     void note_unwritten(const Access &access);
     std::uintptr_t code_of(const void *site) const;

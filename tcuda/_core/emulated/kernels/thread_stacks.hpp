@@ -29,6 +29,9 @@ public:
     char *bottom(std::size_t place) const { return memory_ + place * stride + guard; }
     // The tops are staggered: tops at the same place of each page would use the same few lines of the cache.
     char *top(std::size_t place) const { return memory_ + (place + 1) * stride - place * 7 % 32 * 128; }
+    bool contain(std::uintptr_t address) const {
+        return address - reinterpret_cast<std::uintptr_t>(memory_) < count * stride;
+    }
     // Whether the address is in a page below a stack.
     bool guards(std::uintptr_t address) const {
         const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(memory_);

@@ -43,16 +43,18 @@ HostBlock *HostAllocator::allocate(std::size_t size) {
     Lock lock(mutex_);
     if (size > largest_host_request)
         fail(size, noted, out_of_memory);
-    const std::size_t wanted = host_block_size(size);
-    HostBlock *block = heap_.take(wanted);
+    // A detector of races watches pages, so a block has pages of its own meanwhile.
+    const std::size_t alignment = observer_ != nullptr ? host_page : host_unit;
+    const std::size_t wanted = rounded_to(host_block_size(size), alignment);
+    HostBlock *block = heap_.take(wanted, alignment);
     if (block == nullptr && (waits_.any() || thread_->is_working()) && !closed_.load(std::memory_order_relaxed)) {
         settle(lock, wanted, noted); // new memory would take longer
-        block = heap_.take(wanted);
+        block = heap_.take(wanted, alignment);
     }
     while (block == nullptr) { // another thread may take the new memory first
         if (const int status = grow(lock, wanted, noted); status != success)
             fail(size, noted, status);
-        block = heap_.take(wanted);
+        block = heap_.take(wanted, alignment);
     }
     block->requested = size;
     block->stack = noted;
@@ -61,8 +63,10 @@ HostBlock *HostAllocator::allocate(std::size_t size) {
     trackers_.count_allocation(static_cast<std::int64_t>(block->size));
     history_.record(Action::alloc, block->address, size, 0, noted);
     most_active_ = std::max(most_active_, statistics_.active_bytes.current);
-    if (observer_ != nullptr)
+    if (observer_ != nullptr) {
         observer_->memory_unmapped(block->address, block->size, 0, false);
+        tell_allocated(*block);
+    }
     return block;
 }
 
@@ -76,10 +80,18 @@ void HostAllocator::free(HostBlock *block) noexcept {
     statistics_.active_bytes.decrease(static_cast<std::int64_t>(block->size));
     trackers_.count_free(static_cast<std::int64_t>(block->size));
     history_.record(Action::free_requested, block->address, block->requested, 0, block->stack);
+    if (observer_ != nullptr)
+        observer_->host_memory_freed(block->address);
     if (block->holds != 0)
         block->state = HostBlock::State::held;
     else
         doubt(block);
+}
+
+// Tells the observer of a block that has pages of its own.
+void HostAllocator::tell_allocated(const HostBlock &block) noexcept {
+    if (block.address % host_page == 0 && block.size % host_page == 0)
+        observer_->host_memory_allocated(block.address, block.requested);
 }
 
 // The block comes back when no work uses the block any more.
@@ -221,6 +233,8 @@ bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
     const HostSegment segment = *block->segment;
     int status;
     const Stopwatch watch;
+    if (observer_ != nullptr)
+        observer_->memory_unmapped(segment.address, segment.size, 0, false);
     {
         const Unlocked unlocked(lock);
         status = give_back(segment);
@@ -303,6 +317,11 @@ void HostAllocator::release(const std::vector<Address> &held) noexcept {
 void HostAllocator::observe(MemoryObserver *observer) {
     const Lock lock(mutex_);
     observer_ = observer;
+    if (observer_ != nullptr)
+        heap_.each_block([this](const HostBlock &block) {
+            if (block.state == HostBlock::State::allocated)
+                tell_allocated(block);
+        });
 }
 
 void HostAllocator::change_settings(const HostSettings &settings) {

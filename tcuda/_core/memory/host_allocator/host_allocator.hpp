@@ -73,7 +73,8 @@ public:
     void end_rest();
 
     // Tells `observer` of memory that is handed out again, so that the observer forgets the earlier uses. Null ends
-    // that. After the call, the observer before is not called any more.
+    // that. After the call, the observer before is not called any more. While there is an observer, each new block has
+    // pages of its own.
     void observe(MemoryObserver *observer);
 
     HostStatistics statistics();
@@ -99,6 +100,7 @@ public:
 
 private:
     void doubt(HostBlock *block) noexcept;
+    void tell_allocated(const HostBlock &block) noexcept;
     int obtain(const HostSettings &settings, HostSegment &segment);
     int give_back(const HostSegment &segment);
     int grow(Lock &lock, std::size_t size, StackId noted);

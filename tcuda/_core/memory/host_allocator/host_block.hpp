@@ -60,6 +60,7 @@ inline bool SmallerHostBlock::operator()(const HostBlock *left, const HostBlock 
 class HostBlockList {
 public:
     bool empty() const { return first_ == nullptr; }
+    HostBlock *first() const { return first_; }
     void add(HostBlock *block) {
         block->next = first_;
         first_ = block;

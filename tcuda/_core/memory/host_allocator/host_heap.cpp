@@ -6,40 +6,68 @@
 #include "memory/host_allocator/host_sizes.hpp"
 
 namespace tcuda {
+namespace {
 
-HostBlock *HostHeap::take(std::size_t size) {
+std::size_t bytes_before_aligned(Address address, std::size_t alignment) { return -address % alignment; }
+
+} // namespace
+
+HostBlock *HostHeap::take(std::size_t size, std::size_t alignment) {
     if (!is_small_host_size(size))
-        return take_fitting(size);
-    if (HostBlockList &kept = kept_[host_size_number(size)]; !kept.empty()) {
+        return take_fitting(size, alignment);
+    if (HostBlockList &kept = kept_[host_size_number(size)]; !kept.empty() && kept.first()->address % alignment == 0) {
         HostBlock *const block = kept.take();
         block->state = HostBlock::State::allocated;
         return block;
     }
-    HostBlock *const block = take_fitting(size);
+    HostBlock *const block = take_fitting(size, alignment);
     if (block != nullptr || !any_kept_)
         return block;
     join_kept();
-    return take_fitting(size);
+    return take_fitting(size, alignment);
 }
 
-HostBlock *HostHeap::take_fitting(std::size_t size) {
-    FreeHostBlocks &free = is_small_host_size(size) ? small_ : large_;
+// The smallest free block of at least `size` bytes, or the smallest one that is large enough wherever it begins.
+FreeHostBlocks::iterator HostHeap::find_fitting(FreeHostBlocks &free, std::size_t size, std::size_t alignment) {
     HostBlock wanted;
     wanted.size = size;
-    const auto found = free.lower_bound(&wanted);
+    const auto smallest = free.lower_bound(&wanted);
+    if (smallest == free.end() || bytes_before_aligned((*smallest)->address, alignment) + size <= (*smallest)->size)
+        return smallest;
+    wanted.size = size + alignment - host_unit;
+    return free.lower_bound(&wanted);
+}
+
+HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment) {
+    FreeHostBlocks &free = is_small_host_size(size) ? small_ : large_;
+    const auto found = find_fitting(free, size, alignment);
     if (found == free.end())
         return nullptr;
-    HostBlock *const block = *found;
-    HostBlock *rest = nullptr;
-    if (!block->segment->small) {
-        if (block->size > most_host_block_size(size))
+    HostBlock *const whole = *found;
+    HostBlock *block = whole, *rest = nullptr;
+    const std::size_t head = bytes_before_aligned(whole->address, alignment);
+    if (!whole->segment->small) {
+        if (whole->size > most_host_block_size(size))
             return nullptr;
-    } else if (block->size > size) {
-        rest = insert(block->segment, block->address + size, block->size - size);
+    } else {
+        if (head != 0)
+            block = insert(whole->segment, whole->address + head, size);
+        try {
+            if (whole->size > head + size)
+                rest = insert(whole->segment, whole->address + head + size, whole->size - head - size);
+        } catch (...) {
+            if (block != whole)
+                blocks_.erase(block->address);
+            throw;
+        }
     }
-    take_out(block);
-    if (rest != nullptr)
-        block->size = size;
+    take_out(whole);
+    if (block != whole) {
+        whole->size = head;
+        free.insert(std::move(whole->node));
+    } else if (rest != nullptr) {
+        whole->size = size;
+    }
     block->state = HostBlock::State::allocated;
     if (rest != nullptr)
         free.insert(std::move(rest->node));

@@ -24,7 +24,8 @@ public:
     // The smallest free block of at least `size` bytes, as an allocated block; null if there is none. A small block is
     // cut to the size. A large block stays whole and is at most an eighth too large: the rest of a segment that is cut
     // cannot be given back to the driver, and so a program with blocks of many sizes would hold twice its memory.
-    HostBlock *take(std::size_t size);
+    // The block begins at a multiple of `alignment`, which is host_unit or host_page; with host_page, so is `size`.
+    HostBlock *take(std::size_t size, std::size_t alignment);
 
     // Adds a segment, all of which becomes one free block.
     void add(const HostSegment &segment);
@@ -62,7 +63,8 @@ public:
 
 private:
     FreeHostBlocks &free_of(const HostBlock &block) { return block.segment->small ? small_ : large_; }
-    HostBlock *take_fitting(std::size_t size);
+    HostBlock *take_fitting(std::size_t size, std::size_t alignment);
+    FreeHostBlocks::iterator find_fitting(FreeHostBlocks &free, std::size_t size, std::size_t alignment);
     void put_back(HostBlock *block) noexcept;
     HostBlock *insert(HostSegment *segment, Address address, std::size_t size);
     void take_out(HostBlock *block) noexcept;

@@ -245,6 +245,12 @@ std::optional<Stream> DeviceLedger::stream_of(Address address) {
     return handle;
 }
 
+StackId DeviceLedger::stack_of(Address address) {
+    const Lock lock(mutex_);
+    const Block *block = live_.find(address);
+    return block == nullptr ? 0 : block->stack;
+}
+
 std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
     const Lock lock(mutex_);
     return find_block_around(native_, live_, address);
@@ -580,6 +586,11 @@ void DeviceLedger::record_history(Stacks stacks, std::size_t capacity, std::uint
 void DeviceLedger::stop_history() {
     const Lock lock(mutex_);
     history_.disable();
+}
+
+void DeviceLedger::keep_stacks(bool wanted) {
+    const Lock lock(mutex_);
+    history_.keep_stacks(wanted);
 }
 
 void DeviceLedger::set_metadata(Metadata metadata) {

@@ -70,6 +70,9 @@ public:
     // begins there, if the stream is destroyed, or if the handle means another stream in this thread.
     std::optional<Stream> stream_of(Address address);
 
+    // The number of the Python stack of the allocation that begins at `address`, 0 if none is noted.
+    StackId stack_of(Address address);
+
     // The block that contains `address`, whether the block is allocated or free.
     std::optional<FoundBlock> block_at(Address address);
 
@@ -171,6 +174,8 @@ public:
 
     void record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear);
     void stop_history();
+    // Notes the stacks of allocations also while the history does not want them.
+    void keep_stacks(bool wanted);
     void set_metadata(Metadata metadata);
 
     // The Python stack of the caller; 0 if the history does not want it. Called without the lock, because it calls

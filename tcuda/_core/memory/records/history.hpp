@@ -1,6 +1,7 @@
 // The history of a device's memory: a ring of the newest events.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -27,7 +28,8 @@ public:
     // Records up to `capacity` events from now on. A bit of `skipped` leaves out the events of the action of that
     // number.
     void enable(Stacks stacks, std::size_t capacity, std::uint32_t skipped) {
-        stacks_ = stacks;
+        asked_ = stacks;
+        choose_stacks();
         if (capacity != capacity_) {
             const auto kept = events();
             const std::size_t count = kept.size() < capacity ? kept.size() : capacity;
@@ -38,13 +40,20 @@ public:
         skipped_ = skipped;
     }
     void disable() {
-        stacks_ = Stacks::none;
+        asked_ = Stacks::none;
+        choose_stacks();
         capacity_ = 0;
         clear();
     }
     void clear() {
         std::vector<Occurrence>().swap(ring_);
         oldest_ = 0;
+    }
+
+    // Notes at least the stacks of live memory from now on, also without a history, or no longer does so.
+    void keep_stacks(bool wanted) {
+        least_ = wanted ? Stacks::live : Stacks::none;
+        choose_stacks();
     }
 
     Stacks stacks() const { return stacks_.load(std::memory_order_relaxed); }
@@ -103,6 +112,8 @@ public:
     }
 
 private:
+    void choose_stacks() { stacks_ = std::max(asked_, least_); }
+
     // The driver waits for the device before it takes a whole segment back. Memory that is unmapped has no users.
     void tell_observer(Action action, Address address, std::size_t size) noexcept {
         if (action == Action::segment_free || action == Action::segment_unmap)
@@ -116,6 +127,7 @@ private:
     MemoryObserver *observer_ = nullptr;
     int device_ = 0;
     Metadata metadata_;
+    Stacks asked_ = Stacks::none, least_ = Stacks::none;
     std::atomic<Stacks> stacks_{Stacks::none};
 };
 

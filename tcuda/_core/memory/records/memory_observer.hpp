@@ -17,6 +17,10 @@ public:
     virtual void memory_freed(Address address, StackId stack) noexcept = 0;
     // The memory is no longer the process's. `waited`: the driver has waited for all work of the device before.
     virtual void memory_unmapped(Address address, std::size_t size, int device, bool waited) noexcept = 0;
+    // The allocator of page-locked memory of the host has handed out a block whose pages belong to this block alone,
+    // and the block is free again. `size` is what the program has asked for.
+    virtual void host_memory_allocated(Address address, std::size_t size) noexcept = 0;
+    virtual void host_memory_freed(Address address) noexcept = 0;
 
 protected:
     ~MemoryObserver() = default;

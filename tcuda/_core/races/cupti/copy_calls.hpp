@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "races/cupti/call_depth.hpp"
 #include "races/cupti/call_parameters.hpp"
 #include "races/cupti/seen_call.hpp"
 
@@ -12,28 +13,42 @@ namespace tcuda::cupti {
 
 using Memory = watch::CopyEnd::Memory;
 
+// Tells the watch of copies. At the begin of the call, the watch only looks for protected memory.
+inline void tell(const SeenCall &call, watch::CallStream stream, const watch::Copy &copy) {
+    if (!call.entered)
+        call.watch.copied(stream, copy);
+    else if (call.watch.uses_watched_memory(&copy, 1))
+        open_pages_in_call();
+}
+inline void tell(const SeenCall &call, watch::CallStream stream, const std::vector<watch::Copy> &copies) {
+    if (!call.entered)
+        call.watch.copied_batch(stream, copies);
+    else if (call.watch.uses_watched_memory(copies.data(), copies.size()))
+        open_pages_in_call();
+}
+
 template <Memory target, Memory source, bool blocking> void copy_bytes(const SeenCall &call) {
     const auto &copy = call.as<CopyAny>();
-    call.watch.copied(stream_of<CopyAny>(call, blocking),
-                      {{target, copy.target}, {source, copy.source}, copy.size, 1, 1, blocking});
+    tell(call, stream_of<CopyAny>(call, blocking),
+         {{target, copy.target}, {source, copy.source}, copy.size, 1, 1, blocking});
 }
 
 template <bool blocking> void copy_peer(const SeenCall &call) {
     const auto &copy = call.as<CopyPeer>();
-    call.watch.copied(stream_of<CopyPeer>(call, blocking),
-                      {{Memory::device, copy.target}, {Memory::device, copy.source}, copy.size, 1, 1, blocking});
+    tell(call, stream_of<CopyPeer>(call, blocking),
+         {{Memory::device, copy.target}, {Memory::device, copy.source}, copy.size, 1, 1, blocking});
 }
 
 template <Memory source, bool blocking> void copy_to_array(const SeenCall &call) {
     const auto &copy = call.as<CopyToArray>();
-    call.watch.copied(stream_of<CopyToArray>(call, blocking),
-                      {{Memory::array}, {source, copy.source}, copy.size, 1, 1, blocking});
+    tell(call, stream_of<CopyToArray>(call, blocking),
+         {{Memory::array}, {source, copy.source}, copy.size, 1, 1, blocking});
 }
 
 template <Memory target, bool blocking> void copy_from_array(const SeenCall &call) {
     const auto &copy = call.as<CopyFromArray>();
-    call.watch.copied(stream_of<CopyFromArray>(call, blocking),
-                      {{target, copy.target}, {Memory::array}, copy.size, 1, 1, blocking});
+    tell(call, stream_of<CopyFromArray>(call, blocking),
+         {{target, copy.target}, {Memory::array}, copy.size, 1, 1, blocking});
 }
 
 inline watch::CopyEnd end_of(int memory_type, std::uintptr_t host, std::uintptr_t device, std::size_t offset,
@@ -58,8 +73,8 @@ template <bool blocking> void copy_rows(const SeenCall &call) {
         const std::size_t pitch = end.pitch != 0 ? end.pitch : copy->width;
         return end_of(end.memory_type, end.host, end.device, end.y * pitch + end.x, pitch, 0);
     };
-    call.watch.copied(stream_of<CopyRows>(call, blocking),
-                      {end(copy->target), end(copy->source), copy->width, copy->height, 1, blocking});
+    tell(call, stream_of<CopyRows>(call, blocking),
+         {end(copy->target), end(copy->source), copy->width, copy->height, 1, blocking});
 }
 
 template <bool blocking> void copy_box(const SeenCall &call) {
@@ -71,8 +86,8 @@ template <bool blocking> void copy_box(const SeenCall &call) {
         const std::size_t slice = pitch * (end.height != 0 ? end.height : copy->height);
         return end_of(end.memory_type, end.host, end.device, end.z * slice + end.y * pitch + end.x, pitch, slice);
     };
-    call.watch.copied(stream_of<CopyBox>(call, blocking),
-                      {end(copy->target), end(copy->source), copy->width, copy->height, copy->depth, blocking});
+    tell(call, stream_of<CopyBox>(call, blocking),
+         {end(copy->target), end(copy->source), copy->width, copy->height, copy->depth, blocking});
 }
 
 template <typename Parameters> void copy_batch(const SeenCall &call) {
@@ -82,7 +97,7 @@ template <typename Parameters> void copy_batch(const SeenCall &call) {
         copies.push_back({{Memory::unified, static_cast<Address>(batch.targets[place])},
                           {Memory::unified, static_cast<Address>(batch.sources[place])},
                           batch.sizes[place]});
-    call.watch.copied_batch(call.stream(batch.stream), copies);
+    tell(call, call.stream(batch.stream), copies);
 }
 
 // In a copy from or to an array, the extent counts items of the array, whose size is unknown here. Such a copy is left
@@ -101,7 +116,7 @@ template <typename Parameters> void copy_boxes(const SeenCall &call) {
         copies.push_back(
             {end(operation->target), end(operation->source), operation->width, operation->height, operation->depth});
     }
-    call.watch.copied_batch(call.stream(batch.stream), copies);
+    tell(call, call.stream(batch.stream), copies);
 }
 
 } // namespace tcuda::cupti

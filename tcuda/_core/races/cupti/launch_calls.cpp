@@ -10,21 +10,33 @@ namespace tcuda::cupti {
 using watch::CallStream;
 using watch::Launch;
 
+namespace {
+
+template <typename Parameters> Launch launch_of(const SeenCall &call, const Parameters &launch, void **extra) {
+    Launch made{launch.function, call.symbol, launch.parameters, extra, {}};
+    made.set_sizes(launch.grid, launch.block);
+    return made;
+}
+
+} // namespace
+
 void launch_kernel(const SeenCall &call) {
     const auto &launch = call.as<LaunchKernel>();
-    call.watch.launched(call.stream(launch.stream), {launch.function, call.symbol, launch.parameters, launch.extra});
+    call.watch.launched(call.stream(launch.stream), launch_of(call, launch, launch.extra));
 }
 
 void launch_cooperative(const SeenCall &call) {
     const auto &launch = call.as<LaunchKernel>();
-    call.watch.launched(call.stream(launch.stream), {launch.function, call.symbol, launch.parameters, nullptr});
+    call.watch.launched(call.stream(launch.stream), launch_of(call, launch, nullptr)); // the list has no `extra`
 }
 
 void launch_configured(const SeenCall &call) {
     const auto &launch = call.as<LaunchKernelEx>();
-    if (launch.configuration != nullptr)
-        call.watch.launched(call.stream(launch.configuration->stream),
-                            {launch.function, call.symbol, launch.parameters, launch.extra});
+    if (launch.configuration == nullptr)
+        return;
+    Launch made{launch.function, call.symbol, launch.parameters, launch.extra, {}};
+    made.set_sizes(launch.configuration->grid, launch.configuration->block);
+    call.watch.launched(call.stream(launch.configuration->stream), made);
 }
 
 void launch_on_devices(const SeenCall &call) {
@@ -32,8 +44,7 @@ void launch_on_devices(const SeenCall &call) {
     std::vector<std::pair<CallStream, Launch>> launches;
     for (unsigned place = 0; place < all.count; ++place) {
         const LaunchParameters &launch = all.launches[place];
-        launches.emplace_back(call.stream(launch.stream),
-                              Launch{launch.function, call.symbol, launch.parameters, nullptr});
+        launches.emplace_back(call.stream(launch.stream), launch_of(call, launch, nullptr));
     }
     call.watch.launched_together(launches);
 }

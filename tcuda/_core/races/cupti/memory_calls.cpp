@@ -33,12 +33,12 @@ void free_async(const SeenCall &call) {
 
 void allocate_host(const SeenCall &call) {
     const auto &made = call.as<AllocateHost>();
-    call.watch.host_memory_locked(reinterpret_cast<Address>(*made.address), made.size);
+    call.watch.host_memory_locked(reinterpret_cast<Address>(*made.address), made.size, true);
 }
 
 void register_host(const SeenCall &call) {
     const auto &made = call.as<RegisterHost>();
-    call.watch.host_memory_locked(reinterpret_cast<Address>(made.address), made.size);
+    call.watch.host_memory_locked(reinterpret_cast<Address>(made.address), made.size, false);
 }
 
 void release_host(const SeenCall &call) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "driver/own_memory_call.hpp"
+#include "races/cupti/call_depth.hpp"
 #include "races/cupti/calls.hpp"
 
 namespace tcuda::cupti {
@@ -52,6 +53,8 @@ void tell_call(watch::DriverWatch &watch, const WatchedCall &watched, const ApiC
 void callback(void *, int domain, std::uint32_t id, const void *data) {
     if (data == nullptr)
         return;
+    if (domain == domain_driver)
+        CallDepth::of_thread().count(static_cast<const ApiCall *>(data)->site == site_enter);
     const WatchedCall *const watched =
         domain == domain_driver ? told(id, *static_cast<const ApiCall *>(data)) : nullptr;
     if (domain == domain_driver && watched == nullptr)
@@ -87,6 +90,7 @@ Subscription::Subscription(const Library &library, watch::DriverWatch &watch) : 
     enabled_.reserve(calls.count + 1);
     subscriber_ = library_.subscribe(callback);
     current_watch.store(&watch);
+    CallDepth::begin_again();
     active_ = true;
     if (library_.enable(1, subscriber_, domain_resource, resource_context_destroyed) == ok)
         enabled_.emplace_back(domain_resource, resource_context_destroyed);

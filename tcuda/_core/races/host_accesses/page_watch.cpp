@@ -1,6 +1,7 @@
 #include "races/host_accesses/page_watch.hpp"
 
 #include <csignal>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -14,9 +15,9 @@
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <ucontext.h>
+#endif
 
 #include "threads/published.hpp"
-#endif
 
 namespace tcuda {
 namespace {
@@ -69,38 +70,39 @@ bool is_handed_on(const siginfo_t *info) noexcept {
 
 // The whole pages of `ranges`, in order and without overlaps.
 Ranges whole_pages(const Ranges &ranges) {
+    struct Bound {
+        std::uintptr_t place;
+        int ranges, reads; // how many more ranges there are from here on, and how many more of them notice reads
+    };
     const std::uintptr_t page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    Ranges whole;
-    std::vector<std::uintptr_t> bounds;
+    std::vector<Bound> bounds;
     for (const WatchedRange &range : ranges) {
         const std::uintptr_t begin = (range.begin + page - 1) / page * page, end = range.end / page * page;
         if (begin < end) {
-            whole.push_back({begin, end, range.reads});
-            bounds.insert(bounds.end(), {begin, end});
+            bounds.push_back({begin, 1, range.reads ? 1 : 0});
+            bounds.push_back({end, -1, range.reads ? -1 : 0});
         }
     }
-    std::sort(bounds.begin(), bounds.end());
+    std::sort(bounds.begin(), bounds.end(),
+              [](const Bound &left, const Bound &right) { return left.place < right.place; });
     Ranges parts;
+    int open = 0, reads = 0;
     for (std::size_t place = 0; place + 1 < bounds.size(); ++place) {
-        WatchedRange part{bounds[place], bounds[place + 1], false};
-        bool covered = false;
-        for (const WatchedRange &range : whole)
-            if (range.begin <= part.begin && part.end <= range.end) {
-                covered = true;
-                part.reads = part.reads || range.reads;
-            }
-        if (covered && part.begin < part.end)
-            parts.push_back(part);
+        open += bounds[place].ranges;
+        reads += bounds[place].reads;
+        if (open > 0 && bounds[place].place < bounds[place + 1].place)
+            parts.push_back({bounds[place].place, bounds[place + 1].place, reads > 0});
     }
     return parts;
 }
 
-bool same(const WatchedRange &left, const WatchedRange &right) {
-    return left.begin == right.begin && left.end == right.end && left.reads == right.reads;
-}
-
+// Whether `range` is one of `ranges`, which are in order.
 bool contains(const Ranges &ranges, const WatchedRange &range) {
-    return std::any_of(ranges.begin(), ranges.end(), [&](const WatchedRange &each) { return same(each, range); });
+    const auto found =
+        std::lower_bound(ranges.begin(), ranges.end(), range.begin,
+                         [](const WatchedRange &each, std::uintptr_t begin) { return each.begin < begin; });
+    return found != ranges.end() && found->begin == range.begin && found->end == range.end &&
+           found->reads == range.reads;
 }
 
 // The state of the watch. The handler takes the mutex, so no code under the mutex touches watched memory.
@@ -173,6 +175,18 @@ public:
             handed_on(); // the handler does nothing any more, as that of Python's faulthandler after its end
     }
 
+    // A fork waits until no thread changes the watch. The child has no devices that use the memory.
+    void before_fork() noexcept { mutex_.lock(); }
+    void after_fork() noexcept { mutex_.unlock(); }
+    void after_fork_in_child() noexcept {
+        for (const WatchedRange &range : watched_)
+            open(range);
+        watched_.clear();
+        pauses_ = 0;
+        uninstall();
+        mutex_.unlock();
+    }
+
     // A later handler has taken itself away.
     void handed_on() noexcept {
         const std::lock_guard<std::mutex> held(mutex_);
@@ -218,6 +232,9 @@ State &state() {
     static Published<State> state;
     return state.get();
 }
+
+[[maybe_unused]] const int registered =
+    pthread_atfork([] { state().before_fork(); }, [] { state().after_fork(); }, [] { state().after_fork_in_child(); });
 
 void handler(int number, siginfo_t *info, void *context) {
     static thread_local std::uintptr_t unknown = 0;
@@ -274,6 +291,11 @@ bool PageWatch::supported() noexcept {
 #else
     return false;
 #endif
+}
+
+std::uintptr_t PageWatch::page_end(std::uintptr_t address) noexcept {
+    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    return (address + page - 1) / page * page;
 }
 
 void PageWatch::watch(std::vector<WatchedRange> ranges, Seen seen) { state().replace(whole_pages(ranges), seen); }

@@ -15,7 +15,8 @@ struct WatchedRange {
 
 // Notices the first access of the host to each watched range. The pages of the range are protected, and the handler of
 // SIGSEGV gives them free again. So only the whole pages of a range are watched: other memory in the first and the last
-// page belongs to somebody else. A system call that uses protected memory fails with EFAULT.
+// page belongs to somebody else. A system call that uses protected memory fails with EFAULT. The child of a fork
+// watches nothing.
 //
 // There is one watch in a process. Threads may call all functions.
 class PageWatch {
@@ -26,6 +27,9 @@ public:
 
     // Whether this machine tells reads from writes.
     static bool supported() noexcept;
+
+    // The first begin of a page from `address` on.
+    static std::uintptr_t page_end(std::uintptr_t address) noexcept;
 
     // Watches `ranges` in place of the ranges before. Ranges may overlap. Throws std::bad_alloc, or std::system_error
     // if the system refuses the handler; then nothing is watched.

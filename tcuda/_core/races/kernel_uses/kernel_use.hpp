@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tcuda::kernel_uses {
+
+struct Program;
 
 // Bits: read and write together are both. `none`: the kernel has the pointer and does not use it.
 enum class Kind : std::uint8_t { none = 0, read = 1, write = 2, both = 3 };
@@ -37,6 +40,7 @@ struct KernelUse {
     // Whether the kernel uses no memory but that of `pointers`. Otherwise any word of the parameter block that points
     // into live memory may be read and written.
     bool complete = false;
+    std::shared_ptr<const Program> program; // null if the code of the kernel is unknown
 };
 
 using KernelUses = std::map<std::string, KernelUse>; // by the (mangled) name of the kernel

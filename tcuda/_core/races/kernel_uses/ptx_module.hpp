@@ -35,9 +35,12 @@ struct Operand {
     };
     Kind kind = Kind::none;
     bool is_address = false; // in brackets
+    bool is_negated = false; // a predicate behind `!`
     std::uint32_t index = 0, count = 0;
     std::int64_t offset = 0; // or the number
 };
+
+constexpr std::uint32_t no_label = ~std::uint32_t(0);
 
 struct Instruction {
     std::uint32_t operation = 0;          // a number of Module::operations
@@ -45,6 +48,8 @@ struct Instruction {
     std::uint32_t results = 0;            // how many of the operands, from the first, are results
     bool is_label = false;                // a place to which a branch may go
     bool is_guarded = false;              // a predicate may leave it out
+    Operand guard;                        // the predicate
+    std::uint32_t label = no_label;       // a branch to one place: the number of the label
     bool is_direct = false;               // a call: whether the operand `results` names the function
 };
 
@@ -56,7 +61,9 @@ struct Function {
     std::vector<Instruction> instructions;
     std::vector<Operand> operands, elements; // elements of vectors
     std::vector<std::string_view> names;     // to which operands refer
+    std::vector<std::uint32_t> labels;       // the places of the labels to which branches go; no_label if unknown
     std::uint32_t registers = 0;
+    bool has_vector_registers = false; // with elements such as `%v.x`, which are not told apart
 };
 
 // The operand with this number of those in brackets; null if there are fewer.
@@ -75,6 +82,7 @@ struct Module {
     std::vector<Variable> variables;
     std::unordered_map<std::string_view, std::uint32_t> variables_by_name;
     std::vector<Operation> operations;
+    std::vector<std::string_view> opcodes; // of the operations
 };
 
 } // namespace tcuda::kernel_uses::ptx

@@ -20,7 +20,7 @@ bool is_word(std::string_view word) {
 
 Operand OperandReader::read_operand(Function &function, std::size_t depth) {
     Operand operand;
-    tokens_.take('!');
+    const bool is_negated = tokens_.take('!');
     if (depth > 4) {
         tokens_.next();
         return operand;
@@ -39,7 +39,9 @@ Operand OperandReader::read_operand(Function &function, std::size_t depth) {
         tokens_.take(']');
         return operand;
     }
-    return read_sum(function);
+    operand = read_sum(function);
+    operand.is_negated = is_negated;
+    return operand;
 }
 
 void OperandReader::read_list(Function &function, std::vector<Operand> &operands) {

@@ -7,6 +7,7 @@
 #include "races/kernel_uses/ptx_operands.hpp"
 #include "races/kernel_uses/ptx_scopes.hpp"
 #include "races/kernel_uses/ptx_tokens.hpp"
+#include "races/kernel_uses/words.hpp"
 
 namespace tcuda::kernel_uses::ptx {
 namespace {
@@ -101,6 +102,7 @@ private:
         std::vector<std::pair<std::string_view, std::uint32_t>> labels;
         std::vector<std::string_view> targets;
         std::size_t depth = 0;
+        labels_.clear();
         do {
             if (tokens_.is('{')) {
                 if (++depth > most_depth)
@@ -120,7 +122,23 @@ private:
             return false;
         tokens_.next();
         mark_targets(function, labels, targets);
+        place_labels(function, labels);
         return true;
+    }
+
+    // Two blocks may have a label of the same name. Such labels have no known place.
+    void place_labels(Function &function, const std::vector<std::pair<std::string_view, std::uint32_t>> &labels) {
+        function.labels.assign(labels_.size(), no_label);
+        std::vector<bool> is_placed(labels_.size());
+        for (const auto &[name, place] : labels)
+            if (const auto known = labels_.find(name); known != labels_.end()) {
+                function.labels[known->second] = is_placed[known->second] ? no_label : place;
+                is_placed[known->second] = true;
+            }
+    }
+
+    std::uint32_t number_of_label(std::string_view name) {
+        return labels_.emplace(name, static_cast<std::uint32_t>(labels_.size())).first->second;
     }
 
     // Only labels to which a branch may go count: a text with line numbers has many more.
@@ -159,32 +177,31 @@ private:
             return tokens_.skip_statement();
         if (tokens_.take(';'))
             return;
-        bool has_guard = false;
+        Instruction instruction;
         if (tokens_.take('@')) {
-            tokens_.take('!');
-            tokens_.next();
-            has_guard = true;
+            instruction.guard = operands_.read_operand(function);
+            instruction.is_guarded = true;
         }
         const auto opcode = tokens_.current();
         tokens_.next();
-        if (!has_guard && tokens_.take(':')) {
+        if (!instruction.is_guarded && tokens_.take(':')) {
             labels.emplace_back(opcode, static_cast<std::uint32_t>(function.instructions.size()));
             return;
         }
-        read_instruction(function, opcode, has_guard, targets);
+        read_instruction(function, opcode, instruction, targets);
     }
 
     std::uint32_t operation_of_opcode(std::string_view opcode) {
         const auto [found, is_new] = operations_.emplace(opcode, static_cast<std::uint32_t>(module_.operations.size()));
-        if (is_new)
+        if (is_new) {
             module_.operations.push_back(operation_of(opcode));
+            module_.opcodes.push_back(opcode);
+        }
         return found->second;
     }
 
-    void read_instruction(Function &function, std::string_view opcode, bool is_guarded,
+    void read_instruction(Function &function, std::string_view opcode, Instruction instruction,
                           std::vector<std::string_view> &targets) {
-        Instruction instruction;
-        instruction.is_guarded = is_guarded;
         instruction.operation = operation_of_opcode(opcode);
         const Operation &operation = module_.operations[instruction.operation];
         std::vector<Operand> &operands = read_operands_;
@@ -192,6 +209,8 @@ private:
         if (operation.act == Act::call) {
             read_call(function, instruction, operands);
         } else if (operation.act == Act::branch) {
+            if (starts_with(opcode, "bra"))
+                instruction.label = number_of_label(tokens_.current());
             while (!tokens_.at_end() && !tokens_.is(';') && !tokens_.is('}')) {
                 targets.push_back(tokens_.current());
                 tokens_.next();
@@ -241,6 +260,7 @@ private:
     OperandReader operands_;
     std::unordered_map<std::string_view, std::uint32_t> operations_;
     std::vector<Operand> read_operands_; // of one instruction
+    std::unordered_map<std::string_view, std::uint32_t> labels_; // the numbers of the labels of a function
 };
 
 } // namespace

@@ -49,8 +49,10 @@ Operand Scopes::resolved(Function &function, std::string_view word) {
     const auto point = word.find('.');
     if (point != word.npos && point > 0) {
         const auto vector = scopes_.back().names.find(word.substr(0, point));
-        if (vector != scopes_.back().names.end())
+        if (vector != scopes_.back().names.end()) {
+            function.has_vector_registers = true;
             return vector->second;
+        }
     }
     Operand operand;
     if (const auto found = module_.variables_by_name.find(word); found != module_.variables_by_name.end()) {

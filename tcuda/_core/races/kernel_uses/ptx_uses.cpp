@@ -9,6 +9,7 @@
 #include "races/kernel_uses/ptx_flow.hpp"
 #include "races/kernel_uses/ptx_module.hpp"
 #include "races/kernel_uses/ptx_pointers.hpp"
+#include "races/kernel_uses/ptx_program.hpp"
 #include "races/kernel_uses/ptx_reader.hpp"
 
 namespace tcuda::kernel_uses {
@@ -81,6 +82,7 @@ KernelUse use_of(const Module &module, const Function &entry, std::size_t &steps
         add_words(use);
     }
     add_labels(entry, use);
+    use.program = program_of(module, entry);
     return use;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "memory/records/stack_id.hpp"
 #include "races/order/allocation.hpp"
@@ -28,12 +29,16 @@ struct Operation {
     Epoch epoch = 0;
 };
 
+class SureBytes;
+
 // What an operation does with a region.
 struct Use {
     Region region;
     AccessKind kind = AccessKind::read;
     bool possible = false; // whether the operation may leave the region alone
+    bool page_locked = false; // whether the region is known to be page-locked memory of the host
     NameId label = 0;      // the name of the argument
+    std::shared_ptr<SureBytes> sure; // of a possible use: the bytes of the operation that are certain; may be null
 };
 
 // A use by an operation that is in the map of accesses. `users` counts the places in the map.

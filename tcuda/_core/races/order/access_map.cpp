@@ -96,8 +96,10 @@ void AccessMap::remove(const Entry &entry) noexcept {
 
 void AccessMap::drop(Access *access) noexcept {
     Allocation *const allocation = access->allocation;
-    if (recycler_.drop(access))
-        allocations_.drop(allocation);
+    if (!recycler_.drop(access))
+        return;
+    access->use.sure.reset();
+    allocations_.drop(allocation);
 }
 
 template <typename Unwanted> void AccessMap::remove_entries(Unwanted unwanted) {

@@ -18,16 +18,18 @@ namespace tcuda::races {
 
 // An access is superseded by a later access if it comes before that access, if the later access covers its region, and
 // if everything that races with it races with the later access too. A possible access supersedes possible accesses
-// only, because a race with an exact access must not be told as a possible race. A superseded access is forgotten. So
-// is an access that the host knows to be complete, because all later operations come after it. No other access is
-// forgotten, unless there are more than `most_entries`: the oldest accesses are then forgotten, and races with them are
-// missed.
+// only, because a race with an exact access must not be told as a possible race. If the earlier possible access may
+// turn out to be exact, the earlier access stays too, and so do at most `most_less_sure` in one place. A superseded
+// access is forgotten. So is an access that the host knows to be complete, because all later operations come after it.
+// No other access is forgotten, unless there are more than `most_entries`: the oldest accesses are then forgotten, and
+// races with them are missed.
 //
 // A contiguous access is kept in pieces: a later access supersedes the bytes that it covers. A strided access is kept
 // as a whole, in the cluster of all strided accesses whose ranges of addresses overlap.
 class AccessMap {
 public:
     static constexpr std::size_t most_entries = std::size_t(1) << 18;
+    static constexpr std::size_t most_less_sure = 8;
 
     explicit AccessMap(Allocations &allocations) : allocations_(allocations) {}
     AccessMap(const AccessMap &) = delete;
@@ -78,8 +80,14 @@ private:
     static bool excludes(AccessKind left, AccessKind right) { return writes(left) || writes(right); }
     // Whether everything that races with an access of kind `before` races with an access of kind `after`.
     static bool as_strong(AccessKind after, AccessKind before) { return writes(after) || !writes(before); }
+    // Whether each race with an access `before` is at least as certain with the access `after`.
     static bool as_sure(const Access &after, const Entry &before) {
-        return !after.use.possible || before.access->use.possible;
+        const Use &earlier = before.access->use;
+        return !after.use.possible || (earlier.possible && (earlier.sure == nullptr || earlier.sure == after.use.sure));
+    }
+    // Whether `after` supersedes the access `before`, except that a race with `before` may turn out to be exact.
+    static bool is_less_sure(const Access &after, const Entry &before) {
+        return before.access->use.possible && !as_sure(after, before);
     }
 
     template <typename Report> void check(Access *access, const Horizon &horizon, Report race, bool keep) {
@@ -101,11 +109,16 @@ private:
     template <typename Report, typename Covered>
     void check_entries(std::vector<Entry> &entries, Access *access, const Horizon &horizon, Report race,
                        Covered covered) {
-        std::size_t kept = 0;
+        std::size_t kept = 0, less_sure = 0;
+        if (entries.size() > most_less_sure)
+            for (const Entry &entry : entries)
+                less_sure += is_less_sure(*access, entry);
         for (const Entry &entry : entries) {
             if (horizon.is_before(entry.slot, entry.epoch)) {
+                const bool is_old = less_sure > most_less_sure && is_less_sure(*access, entry) && less_sure-- != 0;
                 if (horizon.host_knows(entry.slot, entry.epoch) ||
-                    (as_strong(access->use.kind, entry.kind) && as_sure(*access, entry) && covered(entry))) {
+                    (as_strong(access->use.kind, entry.kind) && (is_old || as_sure(*access, entry)) &&
+                     covered(entry))) {
                     remove(entry);
                     continue;
                 }

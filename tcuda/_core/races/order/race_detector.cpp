@@ -1,7 +1,10 @@
 #include "races/order/race_detector.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <new>
+
+#include "races/order/sure_bytes.hpp"
 
 namespace tcuda::races {
 
@@ -67,6 +70,9 @@ RaceDetector::Races RaceDetector::work(int device, Stream stream, std::string_vi
     const Operation operation = operation_in(ordered, name, stack);
     for (NamedUse &named : uses)
         check(operation, numbered(named), order_.horizon_of(ordered), found);
+    if (operation.name == host_function_)
+        page_locked_.forget(order_.horizon_of(ordered));
+    update_watch_of_host();
     return found;
 }
 
@@ -85,6 +91,9 @@ RaceDetector::Races RaceDetector::work_together(const std::vector<DeviceStream> 
     const Moment end = order_.moment_of(first);
     for (const auto &[device, stream] : streams)
         order_.wait(order_.stream(device, stream), end);
+    if (operation.name == host_function_)
+        page_locked_.forget(order_.horizon_of(first));
+    update_watch_of_host();
     return found;
 }
 
@@ -102,6 +111,32 @@ RaceDetector::Races RaceDetector::host_access(std::string_view name, NamedUses u
                        [&](const Access *previous) { found_race(*previous, *access, found); });
     }
     return found;
+}
+
+RaceDetector::HostWork RaceDetector::begin_host_work(std::string_view name, NamedUses uses, StackId stack) {
+    const std::lock_guard lock(mutex_);
+    HostWork work;
+    work.slot = order_.take_slot();
+    work.epoch = order_.next(work.slot);
+    Operation operation;
+    operation.name = names_.number(name);
+    operation.stack = stack;
+    operation.number = ++operations_;
+    operation.slot = work.slot;
+    operation.epoch = work.epoch;
+    for (NamedUse &named : uses) {
+        Access *const access = accesses_.make(operation, numbered(named));
+        raced_.clear();
+        accesses_.add(access, order_.horizon_of_host_work(work.slot),
+                      [&](const Access *previous) { found_race(*previous, *access, work.found); });
+    }
+    return work;
+}
+
+void RaceDetector::end_host_work(const HostWork &work) {
+    const std::lock_guard lock(mutex_);
+    order_.finish({work.slot, work.epoch, Clock()});
+    order_.retire_slot(work.slot);
 }
 
 // Graphs
@@ -169,6 +204,8 @@ RaceDetector::Races RaceDetector::launch(GraphPlan &graph, int device, Stream st
         operation.epoch = begins[node.chain] + node.place;
         for (const Use &use : node.uses)
             check(operation, of_node_ = use, order_.horizon_of(operation.slot, clock), found);
+        if (node.name == host_function_)
+            page_locked_.forget(order_.horizon_of(operation.slot, clock));
         for (const auto &[chain, place] : node.after)
             clock.set(slots[chain], begins[chain]);
     }
@@ -178,6 +215,7 @@ RaceDetector::Races RaceDetector::launch(GraphPlan &graph, int device, Stream st
     }
     ordered.joined = true;
     graph.end = order_.moment_of(ordered);
+    update_watch_of_host();
     return found;
 }
 
@@ -206,8 +244,10 @@ void RaceDetector::memory_unmapped(Address address, std::size_t size, int device
         const Address end = address + (size != 0 ? size : allocations_.size_of(address));
         accesses_.forget(address, end);
         allocations_.forget(address, end);
+        page_locked_.forget(address, end);
     } catch (const std::bad_alloc &) { // without host memory, the accesses stay known
     }
+    update_watch_of_host();
 }
 
 void RaceDetector::find_live(const Address *addresses, std::size_t count, LiveRange *found) {
@@ -220,6 +260,17 @@ void RaceDetector::find_live(const Address *addresses, std::size_t count, LiveRa
 
 // Page-locked memory
 
+void RaceDetector::watch_host(PageWatch::Seen seen) {
+    const std::lock_guard lock(mutex_);
+    if (seen == nullptr && host_seen_.exchange(nullptr) != nullptr)
+        PageWatch::end();
+    if (seen != nullptr) {
+        host_seen_.store(seen);
+        page_locked_.take_changed();
+        PageWatch::watch(page_locked_.watched(), seen);
+    }
+}
+
 void RaceDetector::host_registered(Address address, std::size_t size) {
     const std::lock_guard lock(mutex_);
     page_locked_.add(address, size);
@@ -228,12 +279,46 @@ void RaceDetector::host_registered(Address address, std::size_t size) {
 void RaceDetector::host_unregistered(Address address) {
     const std::lock_guard lock(mutex_);
     page_locked_.remove(address);
+    update_watch_of_host();
 }
 
-std::optional<std::vector<WatchedRange>> RaceDetector::ranges_in_use() {
+void RaceDetector::host_memory_allocated(Address address, std::size_t size) noexcept {
     const std::lock_guard lock(mutex_);
-    if (!page_locked_.changed())
-        return std::nullopt;
+    try {
+        page_locked_.add_block(address, size);
+    } catch (const std::bad_alloc &) { // without host memory, only the whole pages of the block are watched
+    }
+}
+
+void RaceDetector::host_memory_freed(Address address) noexcept {
+    const std::lock_guard lock(mutex_);
+    page_locked_.remove_block(address);
+}
+
+void RaceDetector::host_may_learn(int device, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    page_locked_.forget(order_.horizon_of(order_.stream(device, stream)));
+    update_watch_of_host();
+}
+
+void RaceDetector::forget_uses_of_host_memory() {
+    const std::lock_guard lock(mutex_);
+    page_locked_.forget_all();
+    update_watch_of_host();
+}
+
+bool RaceDetector::uses_host_memory(Address begin, Address end) {
+    const std::lock_guard lock(mutex_);
+    return page_locked_.is_used(begin, end);
+}
+
+bool RaceDetector::knows_page_locked(Address address) {
+    const std::lock_guard lock(mutex_);
+    return page_locked_.knows(address);
+}
+
+std::vector<WatchedRange> RaceDetector::ranges_in_use() {
+    const std::lock_guard lock(mutex_);
     return page_locked_.watched();
 }
 
@@ -300,8 +385,26 @@ Use &RaceDetector::numbered(NamedUse &named) {
     return named.use;
 }
 
+void RaceDetector::settle_page_locked() {
+    page_locked_.settle(order_.host_horizon());
+    update_watch_of_host();
+}
+
+// The watch changes under the mutex, so that a later change is never overwritten by an earlier one. Without host
+// memory, or if the system refuses the handler, nothing is watched any more.
+void RaceDetector::update_watch_of_host() noexcept {
+    const PageWatch::Seen seen = host_seen_.load();
+    if (seen == nullptr || !page_locked_.take_changed())
+        return;
+    try {
+        PageWatch::watch(page_locked_.watched(), seen);
+    } catch (const std::exception &) {
+        PageWatch::end();
+    }
+}
+
 void RaceDetector::check(const Operation &operation, Use &use, const Horizon &horizon, Races &found) {
-    if (!page_locked_.empty())
+    if (page_locked_.counts(use))
         page_locked_.add_use(operation, use);
     Access *const access = accesses_.make(operation, use);
     raced_.clear();
@@ -319,13 +422,36 @@ void RaceDetector::found_race(const Access &previous, const Access &current, Rac
 void RaceDetector::report(const Access &previous, const Access &current, Races &found) {
     const bool use_after_free =
         previous.allocation != nullptr && current.allocation != nullptr && previous.allocation != current.allocation;
-    const RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free);
+    RaceTable::Key key = RaceTable::key_of(previous, current, use_after_free, false);
+    std::optional<Overlap> overlap;
+    bool is_exact = false;
+    if (previous.use.possible || current.use.possible)
+        overlap = overlap_of(previous.use.region, current.use.region);
+    if (overlap && overlap->exact) {
+        const RaceTable::Key exact = RaceTable::key_of(previous, current, use_after_free, true);
+        if (races_.may_search(key)) {
+            const CommonBytes common = common_bytes(previous.use, current.use, *overlap);
+            races_.searched(key, common.work);
+            if (common.certainty == CommonBytes::Certainty::none)
+                return;
+            is_exact = common.certainty == CommonBytes::Certainty::exact;
+            if (is_exact)
+                overlap = Overlap{common.begin, common.end, true};
+        } else {
+            is_exact = races_.knows(exact);
+        }
+        if (is_exact)
+            key = exact;
+    }
     if (races_.count_again(key))
         return;
-    const auto overlap = overlap_of(previous.use.region, current.use.region);
+    if (!is_exact)
+        overlap = overlap_of(previous.use.region, current.use.region);
     auto race = std::make_shared<Race>();
     race->previous = described(previous);
     race->current = described(current);
+    if (is_exact)
+        race->previous.possible = race->current.possible = false;
     race->overlap_begin = overlap ? overlap->begin : current.use.region.begin();
     race->overlap_end = overlap ? overlap->end : current.use.region.end();
     race->use_after_free = use_after_free;

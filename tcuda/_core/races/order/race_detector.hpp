@@ -51,6 +51,9 @@ public:
     };
     using DeviceStream = std::pair<int, Stream>;
 
+    // The name of an operation that calls a function of the host.
+    static constexpr std::string_view host_function = "host function";
+
     // Streams
     void stream_created(int device, Stream stream, bool blocking);
     void stream_destroyed(int device, Stream stream);
@@ -68,6 +71,15 @@ public:
     // An operation on several streams that wait for each other.
     Races work_together(const std::vector<DeviceStream> &streams, std::string_view name, NamedUses uses, StackId stack);
     Races host_access(std::string_view name, NamedUses uses, StackId stack);
+    // Work of the host that goes on when the call that has begun it returns, until end_host_work(): the work comes
+    // after what the host knows, and before nothing.
+    struct HostWork {
+        Slot slot = no_slot;
+        Epoch epoch = 0;
+        Races found;
+    };
+    HostWork begin_host_work(std::string_view name, NamedUses uses, StackId stack);
+    void end_host_work(const HostWork &work);
 
     // Graphs. Throws std::out_of_range if a dependency is no earlier node.
     std::unique_ptr<GraphPlan> add_graph(const std::vector<NamedNode> &nodes);
@@ -95,11 +107,24 @@ public:
     // Finds the allocation around each of the addresses. An allocation that is freed counts as none.
     void find_live(const Address *addresses, std::size_t count, LiveRange *found);
 
-    // Page-locked memory of the host
+    // Page-locked memory of the host. From now on, `seen` hears of accesses of the host to page-locked memory that
+    // operations still use, as page_watch.hpp says; null ends that. `seen` is called without the mutex.
+    void watch_host(PageWatch::Seen seen);
+    void forget_watch_of_host() { host_seen_.store(nullptr); } // in the child of a fork
     void host_registered(Address address, std::size_t size);
     void host_unregistered(Address address);
-    // The ranges of page-locked memory that operations still use; nothing if they are as at the last call.
-    std::optional<std::vector<WatchedRange>> ranges_in_use();
+    void host_memory_allocated(Address address, std::size_t size) noexcept override;
+    void host_memory_freed(Address address) noexcept override;
+    // The host may learn without a wait that the earlier work of the stream is complete, for example from a function
+    // that the stream calls. So accesses of the host to the memory of that work are no mistakes.
+    void host_may_learn(int device, Stream stream);
+    void forget_uses_of_host_memory();
+    // Whether operations still use page-locked memory of a range.
+    bool uses_host_memory(Address begin, Address end);
+    // Whether the memory at an address is page-locked memory that the detector was told of.
+    bool knows_page_locked(Address address);
+    // The ranges of page-locked memory that operations still use.
+    std::vector<WatchedRange> ranges_in_use();
 
     // Reports
     struct Sizes {
@@ -119,7 +144,8 @@ private:
               bool whole_device = false);
     Use &numbered(NamedUse &named);
     void check(const Operation &operation, Use &use, const Horizon &horizon, Races &found);
-    void settle_page_locked() { page_locked_.settle(order_.host_horizon()); }
+    void settle_page_locked();
+    void update_watch_of_host() noexcept;
     void found_race(const Access &previous, const Access &current, Races &found);
     void report(const Access &previous, const Access &current, Races &found);
     RaceAccess described(const Access &access) const;
@@ -127,10 +153,12 @@ private:
     std::atomic<bool> knows_memory_{false}; // is read without the mutex
     std::mutex mutex_;
     Names names_;
+    const NameId host_function_ = names_.number(host_function);
     StreamOrder order_;
     Allocations allocations_;
     AccessMap accesses_{allocations_};
     PageLocked page_locked_;
+    std::atomic<PageWatch::Seen> host_seen_{nullptr};
     RaceTable races_;
     RecentSteps recent_;
     std::uint64_t operations_ = 0;

@@ -20,9 +20,21 @@ public:
     using Side = std::tuple<StackId, StackId, NameId, NameId, AccessKind, bool>;
     using Key = std::tuple<Side, Side, bool>;
 
-    static Key key_of(const Access &previous, const Access &current, bool use_after_free) {
-        return {side_of(previous), side_of(current), use_after_free};
+    // `is_exact`: whether the race is exact, even if the accesses are possible only.
+    static Key key_of(const Access &previous, const Access &current, bool use_after_free, bool is_exact) {
+        return {side_of(previous, is_exact), side_of(current, is_exact), use_after_free};
     }
+
+    // Whether to look for bytes that both accesses use for certain. A program may come to the same lines again and
+    // again, so the work of all such searches is limited.
+    bool may_search(const Key &possible) {
+        return work_ < most_work && works_.size() < most_races && works_[possible] < most_work_of_pair;
+    }
+    void searched(const Key &possible, std::size_t work) {
+        works_[possible] += work;
+        work_ += work;
+    }
+    bool knows(const Key &key) const { return races_.count(key) != 0; }
 
     // Counts the race again; false if the race is new.
     bool count_again(const Key &key) {
@@ -38,19 +50,26 @@ public:
     }
     void clear() {
         races_.clear();
+        works_.clear();
+        work_ = 0;
         order_.clear();
     }
 
     const std::vector<std::shared_ptr<const Race>> &all() const { return order_; }
 
 private:
-    static Side side_of(const Access &access) {
+    // A step of work takes about 10 ns.
+    static constexpr std::size_t most_work_of_pair = std::size_t(1) << 25, most_work = std::size_t(1) << 29;
+
+    static Side side_of(const Access &access, bool is_exact) {
         const Operation &operation = access.operation;
         return {operation.stack,  operation.launch_stack, operation.name,
-                access.use.label, access.use.kind,        access.use.possible};
+                access.use.label, access.use.kind,        access.use.possible && !is_exact};
     }
 
     std::map<Key, std::shared_ptr<const Race>> races_;
+    std::map<Key, std::size_t> works_; // of the searches for possible races with these keys
+    std::size_t work_ = 0;
     std::vector<std::shared_ptr<const Race>> order_; // first found first
 };
 

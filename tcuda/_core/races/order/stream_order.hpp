@@ -80,10 +80,12 @@ public:
     Horizon horizon_of(const OrderedStream &stream) const { return {stream.slot, stream.before, host_}; }
     Horizon horizon_of(Slot slot, const Clock &clock) const { return {slot, clock, host_}; }
     Horizon host_horizon() const { return {no_slot, nothing_, host_}; }
+    Horizon horizon_of_host_work(Slot slot) const { return {slot, nothing_, host_}; }
 
     Slot take_slot() { return slots_.take(host_); }
     void retire_slot(Slot slot) { slots_.retire(slot); }
     Epoch last(Slot slot) const { return slots_.last(slot); }
+    Epoch next(Slot slot) { return slots_.next(slot); }
     void advance(Slot slot, Epoch count) { slots_.advance(slot, count); }
 
     std::size_t slots() const { return slots_.size(); }

@@ -222,6 +222,8 @@ GraphContent::Node ContentReader::node_of(libcuda::GraphNode handle, int type) {
             read_fill(fill, &uses);
         node.kept.name = fill_name;
         node.kept.uses = KeptUses({uses.data(), uses.size()});
+    } else if (type == libcuda::node_type_host) {
+        node.kept.name = RaceDetector::host_function;
     }
     return node;
 }
@@ -248,8 +250,10 @@ ContentReader::Places ContentReader::add_bodies(GraphContent *content, libcuda::
         GraphContent body = read(graph);
         --depth_;
         for (GraphContent::Node &node : body.nodes)
-            for (KeptUses::Labelled &labelled : node.kept.uses.uses)
+            for (KeptUses::Labelled &labelled : node.kept.uses.uses) {
                 labelled.use.possible = true;
+                labelled.use.sure.reset();
+            }
         const Places ends = add_child(content, std::move(body), handle, before);
         last.insert(last.end(), ends.begin(), ends.end());
     }
@@ -284,6 +288,7 @@ Launch launch_of(const libcuda::KernelNode &kernel) {
     launch.function = kernel.function != 0 ? kernel.function : kernel.kernel;
     launch.parameters = kernel.parameters;
     launch.extra = kernel.parameters != nullptr ? nullptr : kernel.extra;
+    launch.set_sizes(kernel.grid, kernel.block);
     return launch;
 }
 

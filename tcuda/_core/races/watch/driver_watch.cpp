@@ -1,5 +1,6 @@
 #include "races/watch/driver_watch.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -74,7 +75,7 @@ Scratch &scratch() {
 }
 
 void add_rows(Address address, std::size_t width, std::size_t height, std::size_t pitch, std::size_t depth,
-              std::size_t slice, AccessKind kind, std::string_view label) {
+              std::size_t slice, AccessKind kind, std::string_view label, bool page_locked = false) {
     Scratch &mine = scratch();
     mine.shape.clear();
     if (depth != 1)
@@ -82,13 +83,14 @@ void add_rows(Address address, std::size_t width, std::size_t height, std::size_
     if (height != 1)
         mine.shape.push_back({static_cast<std::int64_t>(height), static_cast<std::int64_t>(pitch)});
     mine.shape.push_back({static_cast<std::int64_t>(width), 1});
-    mine.uses.add(address, mine.shape, kind, false, label);
+    mine.uses.add(address, mine.shape, kind, false, label, page_locked);
 }
 
 void add_end(const CopyEnd &end, At place, const Copy &copy, AccessKind kind, std::string_view label) {
     // The driver has staged pageable memory before the call returns, so the host may use that memory at once.
     if (place == At::device || place == At::page_locked)
-        add_rows(end.address, copy.width, copy.height, end.pitch, copy.depth, end.slice, kind, label);
+        add_rows(end.address, copy.width, copy.height, end.pitch, copy.depth, end.slice, kind, label,
+                 place == At::page_locked);
 }
 
 } // namespace
@@ -151,6 +153,18 @@ void DriverWatch::launched_together(const std::vector<std::pair<CallStream, Laun
     detector_.work_together(streams, "cooperative launch", {nullptr, 0}, stack_());
 }
 
+bool DriverWatch::uses_watched_memory(const Copy *copies, std::size_t count) {
+    const auto uses = [this](const CopyEnd &end, const Copy &copy) {
+        const std::size_t size = (copy.depth - 1) * end.slice + (copy.height - 1) * end.pitch + copy.width;
+        return (end.memory == CopyEnd::Memory::host || end.memory == CopyEnd::Memory::unified) &&
+               detector_.uses_host_memory(end.address, end.address + size);
+    };
+    return std::any_of(copies, copies + count, [&](const Copy &copy) {
+        return copy.width != 0 && copy.height != 0 && copy.depth != 0 &&
+               (uses(copy.source, copy) || uses(copy.target, copy));
+    });
+}
+
 void DriverWatch::copied(CallStream call, const Copy &copy) { tell_copies(call, &copy, 1); }
 
 void DriverWatch::copied_batch(CallStream call, const std::vector<Copy> &copies) {
@@ -196,14 +210,16 @@ void DriverWatch::set(CallStream call, const Fill &fill) {
 void DriverWatch::host_function_queued(CallStream call) {
     WatchedStream stream;
     if (find(call, &stream))
-        work(stream, {"host function", {nullptr, 0}});
+        work(stream, {races::RaceDetector::host_function, {nullptr, 0}});
 }
 
-// The write is no access: streams that look at the value meanwhile are no mistake.
+// The write is no access: streams that look at the value meanwhile are no mistake. The host may look at the value too.
 void DriverWatch::value_written(CallStream call, Address address) {
     WatchedStream stream;
-    if (find(call, &stream) && !capturing(stream))
-        detector_.event_recorded(event_of(address), stream.device, stream.key, stack_());
+    if (!find(call, &stream) || capturing(stream))
+        return;
+    detector_.event_recorded(event_of(address), stream.device, stream.key, stack_());
+    detector_.host_may_learn(stream.device, stream.key);
 }
 
 void DriverWatch::value_waited(CallStream call, Address address) {
@@ -259,6 +275,7 @@ void DriverWatch::context_about_to_be_destroyed(libcuda::Context context) {
     }
     devices_.erase(context);
     changed();
+    detector_.forget_uses_of_host_memory(); // nobody can wait for the work any more
 }
 
 // Events
@@ -339,17 +356,22 @@ void DriverWatch::memory_about_to_be_freed_async(CallStream call, Address addres
     detector_.memory_freed(address, stack_());
 }
 
-void DriverWatch::host_memory_locked(Address address, std::size_t size) {
+void DriverWatch::host_memory_locked(Address address, std::size_t size, bool own_pages) {
     const std::lock_guard lock(mutex_);
     page_locked_[address] = size;
     detector_.host_registered(address, size);
+    if (own_pages)
+        detector_.host_memory_allocated(address, size);
 }
 
 void DriverWatch::host_memory_about_to_be_unlocked(Address address) {
     const std::lock_guard lock(mutex_);
     const auto known = page_locked_.find(address);
-    if (known == page_locked_.end())
+    if (known == page_locked_.end()) { // page-locked before the watch began, so the size is unknown
+        detector_.forget_uses_of_host_memory();
         return;
+    }
+    detector_.host_memory_freed(address);
     detector_.host_unregistered(address);
     detector_.memory_unmapped(address, known->second, 0, false);
     page_locked_.erase(known);

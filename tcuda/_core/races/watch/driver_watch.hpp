@@ -78,6 +78,9 @@ public:
     void launched(CallStream, const Launch &);
     // A cooperative launch on several devices: the streams wait for each other.
     void launched_together(const std::vector<std::pair<CallStream, Launch>> &);
+    // Whether a copy that is about to begin uses page-locked memory of work in progress. The driver may make the copy
+    // by the processor, perhaps in a thread that blocks signals, so no page of that memory may be protected meanwhile.
+    bool uses_watched_memory(const Copy *copies, std::size_t count);
     void copied(CallStream, const Copy &);
     void copied_batch(CallStream, const std::vector<Copy> &); // in any order
     void set(CallStream, const Fill &);
@@ -108,7 +111,8 @@ public:
     } // the driver has waited for the device
     void memory_allocated_async(CallStream, Address, std::size_t size);
     void memory_about_to_be_freed_async(CallStream, Address);
-    void host_memory_locked(Address, std::size_t size); // allocated or registered
+    // Memory was registered, or was allocated and has pages of its own.
+    void host_memory_locked(Address, std::size_t size, bool own_pages);
     void host_memory_about_to_be_unlocked(Address);
 
     // Captures and graphs

@@ -5,6 +5,7 @@
 
 #include "driver/status.hpp"
 #include "races/kernel_uses/mangled_name.hpp"
+#include "races/kernel_uses/program.hpp"
 #include "races/kernel_uses/ptx_uses.hpp"
 #include "races/watch/relaxed_questions.hpp"
 #include "races/watch/version.hpp"
@@ -88,6 +89,20 @@ void add_others(const Layout &layout, KnownKernel *kernel) {
     }
 }
 
+// Whether the code of the kernel tells more than the description.
+bool is_doubtful(const KernelUse &use) {
+    return std::any_of(use.pointers.begin(), use.pointers.end(),
+                       [](const kernel_uses::PointerUse &pointer) { return pointer.possible; });
+}
+
+// Whether the program has the parameters of the kernel.
+bool fits(const kernel_uses::Program &program, const Layout &layout) {
+    return layout.known && std::equal(program.parameters.begin(), program.parameters.end(), layout.parameters.begin(),
+                                      layout.parameters.end(), [](const Parameter &left, const Parameter &right) {
+                                          return left.offset == right.offset && left.size == right.size;
+                                      });
+}
+
 } // namespace
 
 KernelTable::KernelTable(Analysis of_ptx) : version_(next_version()), of_ptx_(std::move(of_ptx)) {}
@@ -130,16 +145,24 @@ void KernelTable::forget_all() {
 UseSource KernelTable::find_use(Module module, const std::string &kernel, KernelUse *use) {
     std::shared_ptr<LazyUses> ptx;
     {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         const auto known = modules_.find(module);
         if (known == modules_.end())
             return UseSource::nothing;
         const auto description = known->second.descriptions.find(kernel);
-        if (description != known->second.descriptions.end()) {
+        if (description != known->second.descriptions.end())
             *use = description->second;
+        const bool is_described = description != known->second.descriptions.end();
+        if (is_described && (known->second.ptx == nullptr || !is_doubtful(*use)))
+            return UseSource::description;
+        ptx = known->second.ptx;
+        if (is_described) {
+            lock.unlock();
+            KernelUse in_ptx;
+            if (ptx->find(kernel, of_ptx_, &in_ptx))
+                use->program = std::move(in_ptx.program);
             return UseSource::description;
         }
-        ptx = known->second.ptx;
     }
     return ptx != nullptr && ptx->find(kernel, of_ptx_, use) ? UseSource::ptx : UseSource::nothing;
 }
@@ -173,6 +196,8 @@ std::shared_ptr<const KnownKernel> KernelTable::find(libcuda::Function function,
     kernel->source = find_use(module, kernel->name, &use);
     const Layout layout = layout_of(asked, use, questions);
     kernel->layout_known = layout.known;
+    if (use.program != nullptr && fits(*use.program, layout))
+        kernel->program = use.program;
     if (use.pointers.empty() && !use.complete) { // nothing else tells anything
         use = kernel_uses::uses_of_mangled_name(kernel->name, layout.parameters);
         if (!use.pointers.empty())

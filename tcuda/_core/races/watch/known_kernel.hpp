@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct KnownKernel {
     bool complete = false; // whether the kernel uses no memory but that of `pointers`
     std::vector<Pointer> pointers;
     std::vector<ParameterBytes> others; // the other words, each of which may be a pointer if the kernel is not complete
+    std::shared_ptr<const kernel_uses::Program> program; // null if the code is unknown
     bool layout_known = false; // whether the places of the parameters in the list are known
 };
 

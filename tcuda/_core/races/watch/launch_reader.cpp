@@ -13,6 +13,7 @@
 #include "races/order/address_hash.hpp"
 #include "races/watch/call_notes.hpp"
 #include "races/watch/known_kernel.hpp"
+#include "races/watch/launch_walk.hpp"
 #include "races/watch/parameter_block.hpp"
 
 namespace tcuda::watch {
@@ -78,7 +79,8 @@ public:
             if (name.empty())
                 name = scope->name;
         }
-        kernel_ = find(launch, kernels, questions);
+        Met &met = find(launch, kernels, questions);
+        kernel_ = met.kernel.get();
         const ParameterBlock block(launch);
         if (exclusive != nullptr)
             read_notes(*exclusive, block, true);
@@ -86,6 +88,8 @@ public:
             read_notes(*library, block, false);
         else
             read_kernel(notes, block);
+        if (exclusive == nullptr)
+            add_walk(met, launch, block);
         if (name.empty())
             name = kernel_->name.empty() ? std::string_view("kernel") : std::string_view(kernel_->name);
         return {name, {uses_.data(), count_}};
@@ -97,15 +101,60 @@ private:
         std::uint64_t version = 0; // of the table
         libcuda::Function function{};
         std::shared_ptr<const KnownKernel> kernel;
+        // The last launches. Accesses of launches with the same sizes and parameters use the same bytes.
+        static constexpr std::size_t kept = 4;
+        std::array<std::shared_ptr<LaunchWalk>, kept> walks;
+        std::size_t next = 0;
+        const RaceDetector *detector = nullptr; // whose mutex guards the walks
     };
     static constexpr unsigned met_bits = 5;
 
-    const KnownKernel *find(const Launch &launch, KernelTable &kernels, const KernelQuestions &questions) {
+    Met &find(const Launch &launch, KernelTable &kernels, const KernelQuestions &questions) {
         const std::uint64_t version = kernels.version();
         Met &met = met_[races::place_of<met_bits>(launch.function)];
-        if (met.version != version || met.function != launch.function || !met.kernel->has_name(launch.name))
-            met = {version, launch.function, kernels.find(launch.function, launch.name, questions)};
-        return met.kernel.get();
+        if (met.version != version || met.function != launch.function || !met.kernel->has_name(launch.name)) {
+            met = Met();
+            met.version = version;
+            met.function = launch.function;
+            met.kernel = kernels.find(launch.function, launch.name, questions);
+        }
+        return met;
+    }
+
+    // The walk of the launch for each of its possible uses. The walk begins when a race is found.
+    void add_walk(Met &met, const Launch &launch, const ParameterBlock &block) {
+        const auto is_possible = [](const RaceDetector::NamedUse &named) { return named.use.possible; };
+        const auto end = uses_.begin() + static_cast<std::ptrdiff_t>(count_);
+        if (kernel_->program == nullptr || !launch.sizes.are_known() || std::none_of(uses_.begin(), end, is_possible) ||
+            !read_parameters(block))
+            return;
+        if (met.detector != detector_) {
+            met.walks.fill(nullptr);
+            met.detector = detector_;
+        }
+        const auto is_same = [&](const std::shared_ptr<LaunchWalk> &walk) {
+            return walk != nullptr && walk->is_of(kernel_->program.get(), launch.sizes, parameters_);
+        };
+        auto walk = std::find_if(met.walks.begin(), met.walks.end(), is_same);
+        if (walk == met.walks.end()) {
+            walk = met.walks.begin() + static_cast<std::ptrdiff_t>(met.next++ % Met::kept);
+            *walk = std::make_shared<LaunchWalk>(kernel_->program, launch.sizes, parameters_);
+        }
+        for (auto named = uses_.begin(); named != end; ++named)
+            if (named->use.possible)
+                named->use.sure = *walk;
+    }
+
+    // False if the driver does not tell all parameters.
+    bool read_parameters(const ParameterBlock &block) {
+        const kernel_uses::Program &program = *kernel_->program;
+        parameters_.assign(program.parameter_bytes, 0);
+        for (std::size_t number = 0; number < program.parameters.size(); ++number) {
+            const kernel_uses::Parameter &parameter = program.parameters[number];
+            if (!block.read({parameter.offset, number, 0}, 0, parameters_.data() + parameter.offset, parameter.size))
+                return false;
+        }
+        return true;
     }
 
     // A word of the parameters, which may be a pointer.
@@ -315,6 +364,7 @@ private:
         RaceDetector::NamedUse &named = uses_[count_++];
         named.use.kind = kind;
         named.use.possible = possible;
+        named.use.sure.reset();
         named.label = label;
         return named;
     }
@@ -330,6 +380,7 @@ private:
     std::vector<Address> noted_;     // the addresses of the notes
     std::vector<LiveRange> noted_live_;
     std::vector<Dimension> shape_;
+    std::vector<unsigned char> parameters_; // the parameter block
 };
 
 bool looks_like_ptx(const char *text) {

@@ -1,11 +1,13 @@
 // What the launch of a kernel uses: the interface between the watch and the reader of launches.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "driver/libcuda_types.hpp"
+#include "races/kernel_uses/program.hpp"
 #include "races/order/race_detector.hpp"
 
 namespace tcuda::watch {
@@ -18,6 +20,12 @@ struct Launch {
     const char *name = nullptr; // the (mangled) name of the kernel; null if it is unknown
     void **parameters = nullptr; // the addresses of the parameters
     void **extra = nullptr; // a list that ends with 0 and has the parameter block (CU_LAUNCH_PARAM_BUFFER_POINTER)
+    kernel_uses::LaunchSizes sizes; // no threads if they are unknown
+
+    void set_sizes(const unsigned grid[3], const unsigned block[3]) {
+        std::copy_n(grid, 3, sizes.grid.begin());
+        std::copy_n(block, 3, sizes.block.begin());
+    }
 };
 
 // The name and the uses of an operation. Both are valid until the thread asks again.

@@ -15,13 +15,14 @@ public:
 
     // Adds the bytes of `shape`, whose items have one byte.
     void add(Address address, const std::vector<races::Dimension> &shape, races::AccessKind kind, bool possible,
-             std::string_view label) {
+             std::string_view label, bool page_locked = false) {
         if (count_ == uses_.size())
             uses_.emplace_back();
         races::RaceDetector::NamedUse &named = uses_[count_++];
         named.use.region.set(address, 1, shape);
         named.use.kind = kind;
         named.use.possible = possible;
+        named.use.page_locked = page_locked;
         named.label = label;
     }
     void add(Address address, std::size_t size, races::AccessKind kind, bool possible, std::string_view label) {

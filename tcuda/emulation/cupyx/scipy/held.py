@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tcuda.emulation import creation, numpy_work, transfer
+from tcuda.emulation import copies, creation, numpy_work
 from tcuda.emulation.operands import SCALARS
 from tcuda.emulation.strided import Strided
 
@@ -59,7 +59,7 @@ class Held:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Let SciPy make its object, which may be one of a class below ``cls._kind``."""
-        transfer.wait_for_contents(cls.__name__)
+        copies.wait_for_contents(cls.__name__)
         if numpy_work.defers():
             with numpy_work.with_contents():
                 return call(cls._kind, args, kwargs)
@@ -71,7 +71,7 @@ class Held:
         return self._of_device(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        transfer.wait_for_contents(name)
+        copies.wait_for_contents(name)
         call(setattr, (self._object, name, value), {})
 
     def __dir__(self) -> list[str]:

@@ -8,7 +8,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 6;
+constexpr unsigned version = 7;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned heap_capacity = 8u << 20;
 constexpr unsigned slot_count = 64;          // a power of two
@@ -59,6 +59,8 @@ inline unsigned record_place(Address address) {
     // Arrays often begin at multiples of a large power of two, so the lowest bits of a page say little.
     return static_cast<unsigned>((address >> record_shift) * 0x9e3779b97f4a7c15ull >> 32) % record_count;
 }
+
+struct RaceNotes; // tcuda_races.h
 
 struct Parameter {
     // 'p' pointer, 'i' signed integer, 'u' unsigned integer, 'f' floating point, 'g' bfloat16, 'b' bool, 's' other
@@ -114,7 +116,7 @@ struct Module {
     Services *services;
     Span *slots;          // [slot_count]: memory that accesses may use, by the page of the access
     Record *records;      // [record_count], by record_place(); without memory unless the launch records accesses
-    Span *untouched;      // memory of which touch() needs to know nothing
+    RaceNotes *races;     // null if the module is not compiled for the search for races
     unsigned char *heap;  // [heap_capacity]: the memory of malloc and new
     char *dynamic_shared; // [shared_capacity]
     Address *own_bytes;   // the memory of the module that ends where the dynamic shared memory begins

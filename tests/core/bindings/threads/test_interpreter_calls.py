@@ -24,7 +24,8 @@ HARMLESS = {
         PyException_GetTraceback PyFrame_GetCode PyFrame_GetLineNumber PyIndex_Check PyList_GetItem PyList_GetItemRef
         PyList_Size PyMapping_Check PyModule_GetDef PyModule_GetDict PyModule_GetState PyObject_GetTypeData
         PyObject_CheckBuffer PySequence_Check PyTuple_GetItem PyTuple_Size PyType_GetDict PyType_GetFlags
-        PyType_GetModuleName PyType_GetName PyType_GetSlot PyType_IsSubtype PyVectorcall_NARGS""",
+        PyType_GetModuleName PyType_GetName PyType_GetSlot PyType_IsSubtype PyVectorcall_NARGS PyWeakref_GetObject
+        PyWeakref_GetRef""",
     "reads the state of the interpreter or of the thread": """
         PyErr_Occurred PyGILState_GetThisThreadState PyInterpreterState_Get PyThread_get_thread_ident Py_IsInitialized
         PyThreadState_GetUnchecked""",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,6 +47,14 @@ class Broken(Array):
     def shape(self, value: Any) -> None: ...
 
 
+class Slotted:
+    """An array that no weak reference can refer to."""
+
+    __slots__ = ()
+
+    data, shape, strides, itemsize = Pointer(), (2,), (4,), 4
+
+
 class Function:
     """Stands for CuPy's class of functions, whose calls go through a slot of the type."""
 
@@ -58,6 +67,29 @@ class Function:
         if args == ("fail",):
             raise ValueError("the call failed")
         return 7
+
+
+class Released(Function):
+    """A function that notes its stack without and with Python's lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stacks: list[list[dict[str, Any]]] = []
+
+    def __call__(self, *_: Any, **__: Any) -> int:
+        without_lock, with_lock = _core.note_stack(False), _core.note_stack(True)
+        self.stacks = [_core.frames_of(without_lock), _core.frames_of(with_lock)]
+        return 7
+
+
+@contextlib.contextmanager
+def noting(function: type[Any], array: type[Any]) -> Iterator[None]:
+    """Note the calls of a type in a block of code."""
+    _core.note_calls(function, array, Pointer, Prepared())
+    try:
+        yield
+    finally:
+        _core.stop_noting_calls()
 
 
 class Prepared(list[Any]):
@@ -131,6 +163,61 @@ def test_notes_end_with_the_call_also_after_an_exception(prepared: Prepared) -> 
 
 def test_an_array_that_cannot_be_read_is_not_noted(prepared: Prepared) -> None:
     assert noted(Broken(), Array((2,), (4,))) == [(ADDRESS, 4, (2,), (4,), None, "")]
+
+
+class Counted(Array):
+    """An array that counts how often its strides are read."""
+
+    reads = 0
+
+    @property
+    def strides(self) -> Any:
+        self.reads += 1
+        return (8, 4)
+
+    @strides.setter
+    def strides(self, value: Any) -> None: ...
+
+
+def test_an_array_is_read_twice_and_then_known(prepared: Prepared) -> None:
+    first, second = Counted((1, 2)), Counted((3, 4))
+    expected = [(ADDRESS, 4, (1, 2), (8, 4), None, ""), (ADDRESS, 4, (3, 4), (8, 4), None, "")]
+    for _ in range(5):
+        assert noted(first, second) == expected
+        assert noted(second, first) == expected[::-1]
+    assert first.reads == second.reads == 2
+
+
+def test_an_array_of_one_call_tells_nothing_of_later_arrays_at_its_address(prepared: Prepared) -> None:
+    kept = Array((9,), (4,))
+    for count in range(1, 50):
+        expected = [(ADDRESS, 4, (count,), (8,), None, ""), (ADDRESS, 4, (9,), (4,), None, "")]
+        assert noted(Array((count,), (8,)), kept) == expected
+
+
+def test_more_arrays_than_are_kept_are_noted(prepared: Prepared) -> None:
+    arrays = [Array((count,), (8,)) for count in range(5000)]
+    for _ in range(3):
+        for count, array in enumerate(arrays):
+            assert noted(array) == [(ADDRESS, 4, (count,), (8,), None, "")]
+
+
+def test_an_array_without_weak_references_is_noted() -> None:
+    array = Slotted()
+    with noting(Function, Slotted):
+        for _ in range(4):
+            assert noted(array) == [(ADDRESS, 4, (2,), (4,), None, "")]
+
+
+def test_without_pythons_lock_the_stack_is_that_of_the_call() -> None:
+    function = Released()
+    with noting(Released, Array):
+        function((1,), (1,), ())
+    (without_lock, with_lock) = function.stacks
+    assert [frame["name"] for frame in with_lock[:2]] == ["__call__", without_lock[0]["name"]]
+    assert without_lock[0]["name"] == "test_without_pythons_lock_the_stack_is_that_of_the_call"
+    assert without_lock == with_lock[1:]
+    assert _core.frames_of(_core.note_stack(False)) == []  # the keeper of stacks has not begun
 
 
 @pytest.mark.parametrize("arguments", [None, 3, "text"])

@@ -306,6 +306,62 @@ def test_a_conversion_with_more_indices_than_the_device_holds_is_out_of_memory()
         wide.tocsc()
 
 
+WIDE = 2**32
+"""A number of columns for each of which a device has no room for a number."""
+
+
+def wide(columns, rows=1):
+    """Return a matrix with ``WIDE`` columns and the elements 1, 2, 3, ... in ``columns`` of the first row."""
+    ends = xp.array([0] + [len(columns)] * rows, "q")
+    return sparse.csr_matrix((xp.arange(1.0, 1 + len(columns)), xp.array(columns, "q"), ends), shape=(rows, WIDE))
+
+
+def test_a_product_needs_memory_for_the_elements_only():
+    left = sparse.csr_matrix(xp.asarray([[2.0], [0.0]]))
+    product = left @ wide([WIDE - 1, 5])
+    assert (product.shape, product.indices.dtype, product.nnz) == ((2, WIDE), np.int64, 2)
+    assert dict(zip(product.indices.tolist(), product.data.tolist(), strict=True)) == {WIDE - 1: 2.0, 5: 4.0}
+    assert (left @ wide([7, 7])).data.tolist() == [6.0]
+
+
+def test_columns_are_selected_without_memory_for_the_others():
+    a = wide([WIDE - 1, 5], rows=2)
+    chosen = a[:, [5, 4, WIDE - 1, 5]]
+    assert chosen.toarray().tolist() == [[2.0, 0, 1, 2], [0, 0, 0, 0]]
+    assert chosen.has_sorted_indices
+    assert a.T[[WIDE - 1]].toarray().tolist() == [[1.0, 0]]
+    assert a[[0, 1], [5, 5]].get().tolist() == [[2.0, 0]]
+
+
+def test_diagonals_of_a_tall_matrix_become_columns():
+    tall = sparse.dia_matrix((xp.ones((1, 2)), xp.array([0], "i")), shape=(WIDE, 2)).tocsc()
+    assert (tall.nnz, tall.indices.dtype, tall.indices.tolist()) == (2, np.int64, [0, 1])
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_arrays_of_indices_wrap_around(format):
+    ours, theirs = made(format)
+    assert_same(ours[[4]], theirs[[1]])
+    assert_same(ours[:, xp.array([-5, 5])], theirs[:, [3, 1]])
+    assert_same(ours[[3, 0], [1, 7]], theirs[[0, 0], [1, 3]])
+    ours[[4], [4]] = 9.0
+    assert ours[1, 0] == 9.0
+    with pytest.raises(IndexError):
+        ours[3]
+
+
+def test_blocks_and_conversions_keep_long_indices_and_their_order():
+    places = xp.arange(3)
+    a = sparse.csr_matrix._from_parts(xp.ones(3), places, xp.arange(4), (3, 3), has_canonical_format=True)
+    assert a.indices.dtype == np.int64
+    assert sparse.hstack([a, a]).tocsr().indices.dtype == np.int64
+    assert sparse.bmat([[a, None], [None, a]]).col.dtype == np.int64
+    assert sparse.bmat([[a.astype("f"), xp.ones((3, 1), "f")]]).row.dtype == np.int64
+    assert a.tocoo().has_canonical_format
+    assert a.tocsc()._has_canonical_format
+    assert not sparse.csr_matrix((xp.ones(2), xp.array([1, 0]), xp.array([0, 2]))).tocoo().has_canonical_format
+
+
 def test_work_whose_size_is_known_is_captured(captured):
     a, x = made("csr")[0], xp.ones(4)
     a.sum_duplicates()

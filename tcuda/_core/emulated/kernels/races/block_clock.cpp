@@ -20,7 +20,10 @@ void BlockClock::pass_barrier() { start_generation(); }
 void BlockClock::start_generation() {
     ++generation_;
     first_of_generation_ = static_cast<unsigned>(phases_.size());
-    std::fill(stamps_.begin(), stamps_.end(), 0);
+    phases_.push_back({block_, generation_, 0});
+    has_phases_ = phases_.size() < 1u << stamps::phase_bits;
+    for (unsigned thread = 0; thread < threads_; ++thread)
+        stamps_[thread] = stamps::of(first_of_generation_, 0, thread);
     std::fill(steps_.begin(), steps_.end(), 0);
     for (unsigned warp = 0; warp < joined_.size(); ++warp) {
         if (joined_[warp] == 0)

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulated/kernels/races/access_stamp.hpp"
+#include "emulated/kernels/races/access_kind.hpp"
 
 namespace tcuda {
 
@@ -31,14 +31,15 @@ public:
     void join(unsigned warp, std::uint32_t lanes);
     // Others may learn of what the thread has done so far, but not of what the thread does from now on.
     void advance(unsigned thread) {
-        ++steps_[thread];
-        stamps_[thread] = 0;
+        // The next step of the phase has a stamp of its own. The stamp of a later phase is made when it is asked for.
+        const bool same_phase = (++steps_[thread] & ((1u << stamps::step_bits) - 1)) != 0;
+        stamps_[thread] = same_phase && stamps_[thread] != 0 ? stamps_[thread] + stamps::of(0, 1, 0) : 0;
     }
 
     // The stamp of an access of the thread now, without the place of the code.
     AccessStamp now(unsigned thread) { return stamps_[thread] != 0 ? stamps_[thread] : next_stamp(thread); }
-    // The same, if the thread has asked for it before; or else 0.
-    AccessStamp present(unsigned thread) const { return stamps_[thread]; }
+    // The same of all threads; 0 where now() has to make the stamp.
+    const AccessStamp *stamps() const { return stamps_.data(); }
     BlockTime time(unsigned thread) const { return {generation_, steps_[thread]}; }
 
     std::uint32_t block() const { return block_; }
@@ -79,7 +80,7 @@ private:
     const unsigned threads_;
     std::uint32_t block_ = 0, generation_ = 0;
     unsigned first_of_block_ = 1, first_of_generation_ = 1;
-    std::vector<AccessStamp> stamps_; // 0 until the thread asks
+    std::vector<AccessStamp> stamps_; // 0 if not known yet
     std::vector<std::uint32_t> steps_;
     std::vector<std::uint32_t> known_;
     std::vector<unsigned char> joined_; // for each warp, whether its lanes have met since the last barrier

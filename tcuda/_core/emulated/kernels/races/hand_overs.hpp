@@ -33,6 +33,8 @@ public:
         const BlockTime mark = marks_[thread].any.last, now = clock_.time(thread);
         return mark.generation == now.generation && mark.step + 1 == now.step;
     }
+    // Whether read() and write() have an effect.
+    bool may_hand_over() const { return any_mark_ || used(); }
     // Whether the launch has handed over anything.
     bool used() const { return !logs_.empty(); }
     // Whether the thread knows of an access by what was handed over. `any_scope` tells whether functions of block scope

@@ -10,6 +10,8 @@ namespace {
 
 constexpr unsigned lanes_of_warp = BlockClock::lanes;
 constexpr std::size_t most_conflicts = 2 * lanes_of_warp; // of one access, before they are reported
+constexpr unsigned updates_for_hints = 16; // atomic accesses of a block of which the hints get to know at least
+constexpr std::uintptr_t window = 1024;    // of shared memory that is forgotten at once
 
 bool contains(const abi::Range &range, std::uintptr_t address) {
     return address - range.begin < range.end - range.begin;
@@ -19,17 +21,13 @@ bool of_same_warp(AccessStamp one, AccessStamp other) {
     return stamps::thread(one) / lanes_of_warp == stamps::thread(other) / lanes_of_warp;
 }
 
-std::uint32_t lane_of(AccessStamp stamp) { return 1u << stamps::thread(stamp) % lanes_of_warp; }
-
-template <typename Item, typename Erases> void erase_if(std::vector<Item> &items, Erases erases) {
-    items.erase(std::remove_if(items.begin(), items.end(), erases), items.end());
-}
+std::uint32_t lane_of(AccessStamp stamp) { return 1u << stamps::lane(stamp); }
 
 // Calls `use` with each access of a value of the shadow, until `use` returns false.
-template <typename Use> void each_member(Shadow &shadow, std::uint64_t value, Use use) {
+template <typename Use> void each_member(const Shadow &shadow, AccessStamp value, Use use) {
     if (value == 0)
         return;
-    if (!Shadow::is_reference(value)) {
+    if (!values::is_reference(value)) {
         use(ShadowMember{value, 0});
         return;
     }
@@ -47,12 +45,14 @@ bool ModuleMemory::is_shared(std::uintptr_t address) const {
                         [&](const abi::Range &range) { return contains(range, address); });
 }
 
-RaceFinder::RaceFinder(ModuleMemory memory, abi::Index grid, abi::Index block)
-    : memory_(std::move(memory)), grid_(grid), block_(block), clock_(block.x * block.y * block.z),
-      hand_overs_(clock_, block.x * block.y * block.z), hints_(clock_) {
+RaceFinder::RaceFinder(ModuleMemory memory, abi::Index grid, abi::Index block, abi::RaceNotes &notes)
+    : notes_(notes), memory_(std::move(memory)), grid_(grid), block_(block), clock_(block.x * block.y * block.z),
+      hand_overs_(clock_, block.x * block.y * block.z), hints_(clock_), sites_(notes, memory_.library),
+      shadow_(new Shadow(notes, memory_.library)) {
     conflicts_.reserve(most_conflicts);
     overwritten_.reserve(8);
-    open_reads_.reserve(OpenRead::most);
+    notes_.stamps = clock_.stamps();
+    notes_.own_cells = shadow_->of_library().cells();
 }
 
 // The life of a launch
@@ -62,6 +62,24 @@ void RaceFinder::start_block(abi::Index block) noexcept {
     clock_.start_block(block.x + grid_.x * (block.y + grid_.y * block.z));
     hand_overs_.start_block();
     hints_.start_block();
+    updates_of_block_ = 0;
+    tell_module();
+}
+
+// Tells the module what it may note.
+void RaceFinder::tell_module() {
+    stopped_ = stopped_ || !clock_.has_phases();
+    notes_.open = !stopped_ && overwritten_.empty();
+    notes_.free_updates = updates_of_block_ >= updates_for_hints && !hand_overs_.may_hand_over();
+    notes_.has_rivals = !hand_overs_.used();
+    notes_.first_of_block = clock_.first_of_block();
+    notes_.first_of_generation = clock_.first_of_generation();
+}
+
+// Without memory
+void RaceFinder::stop() {
+    stopped_ = failed_ = true;
+    notes_.open = notes_.free_updates = false;
 }
 
 void RaceFinder::pass_barrier() noexcept {
@@ -71,9 +89,9 @@ void RaceFinder::pass_barrier() noexcept {
         close_all_reads();
         hand_overs_.pass_barrier();
         clock_.pass_barrier();
+        tell_module();
     } catch (const std::bad_alloc &) {
-        stopped_ = failed_ = true;
-        quick_ = false;
+        stop();
     }
 }
 
@@ -87,8 +105,7 @@ void RaceFinder::join(unsigned warp, std::uint32_t lanes) noexcept {
         hand_overs_.join(warp, lanes);
         clock_.join(warp, lanes);
     } catch (const std::bad_alloc &) {
-        stopped_ = failed_ = true;
-        quick_ = false;
+        stop();
     }
 }
 
@@ -97,23 +114,29 @@ void RaceFinder::fence(unsigned thread, abi::Scope scope) noexcept {
         return;
     try {
         hand_overs_.fence(thread, scope);
+        tell_module();
     } catch (const std::bad_alloc &) {
-        stopped_ = failed_ = true;
-        quick_ = false;
+        stop();
     }
 }
 
 void RaceFinder::finish() noexcept {
     if (std::exchange(stopped_, true))
         return;
-    quick_ = false;
     close_all_reads();
     look_at_overwritten();
     // Several threads write one value at one place of the code. No order of them helps.
     for (KernelRace &race : log_.races())
         if (race.same_value && race.first.code == race.second.code && race.first.code != 0)
             race.missing = Missing::atomic;
-    shadow_ = Shadow();
+}
+
+void RaceFinder::leave_module() noexcept {
+    stopped_ = true;
+    if (shadow_ == nullptr)
+        return;
+    shadow_.reset();
+    notes_ = {};
 }
 
 // Accesses
@@ -125,78 +148,101 @@ AccessKind RaceFinder::kind_of(abi::Touch touch) {
     return kinds[static_cast<unsigned>(touch)];
 }
 
-// Does what visit() does, if that is easy.
-inline bool RaceFinder::is_easy(ShadowCell &cell) {
-    if (kind_ == AccessKind::read)
-        return is_easy_read(cell, now_);
-    if (kind_ == AccessKind::write)
-        return is_easy_write(cell, now_);
-    return kind_ == AccessKind::atomic_of_device && cell.read == 0 && has_rivals(cell.written);
+abi::Range RaceFinder::open_slot(unsigned slot, std::uintptr_t address, abi::Range memory, bool shared) noexcept {
+    notes_.cells[slot] = 0;
+    if (!shared || stopped_)
+        return memory;
+    try {
+        const Shadow::Region &region = shadow_->region(address);
+        notes_.cells[slot] = region.cells();
+        memory = {std::max(memory.begin, region.range().begin), std::min(memory.end, region.range().end)};
+        region.expect_use(memory);
+    } catch (const std::bad_alloc &) {
+        stop();
+    }
+    return memory;
 }
 
-void RaceFinder::touch_slowly(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
-                              std::uintptr_t site) noexcept {
+// Does what visit() does, if that is easy.
+inline bool RaceFinder::is_easy(ShadowCell &cell, bool of_device) {
+    if (kind_ == AccessKind::read)
+        return notes_.read(cell, now_, of_device);
+    if (kind_ == AccessKind::write)
+        return notes_.write(cell, now_);
+    return kind_ == AccessKind::atomic_of_device && notes_.update(cell, now_, of_device);
+}
+
+void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
+                       std::uintptr_t site) noexcept {
     if (stopped_)
         return;
     try {
         if (!overwritten_.empty())
             look_at_overwritten();
-        quick_ = true;
+        thread_ = thread;
         if (touch == abi::Touch::fresh) {
             forget(address, size);
-            return;
-        }
-        thread_ = thread;
-        if (touch == abi::Touch::compared) {
+        } else if (touch == abi::Touch::compared) {
             compared(address, size);
-            return;
-        }
-        kind_ = kind_of(touch);
-        if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
-            kind_ = AccessKind::volatile_release;
-        const auto code = static_cast<std::uint32_t>(site - memory_.library.begin);
-        now_ = clock_.now(thread) | sites_.number(code, kind_, size);
-        if (kind_ != AccessKind::read && !open_reads_.empty())
-            close_reads([&](const OpenRead &open) {
-                return open.reader == thread && open.conflict.begin < address + size && address < open.conflict.end;
-            });
-        if (is_plain(kind_)) {
-            look_at(address, size);
         } else {
-            now_ |= stamps::weak;
-            const abi::Scope scope = kind_ == AccessKind::atomic_of_block ? abi::Scope::block : abi::Scope::device;
-            const bool updates = kind_ >= AccessKind::atomic_of_block;
-            if (updates || !writes(kind_)) {
-                hints_.read(thread, address);
-                hand_overs_.read(thread, address, scope);
-            }
-            look_at(address, size);
-            if (writes(kind_)) {
-                hints_.write(thread, address);
-                hand_overs_.write(thread, address, scope, updates);
-                clock_.advance(thread);
-            }
+            kind_ = kind_of(touch);
+            if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
+                kind_ = AccessKind::volatile_release;
+            note_access(address, size, static_cast<std::uint32_t>(site - memory_.library.begin));
         }
-        stopped_ = !clock_.has_phases();
-        quick_ = quick_ && !stopped_;
+        tell_module();
     } catch (const std::bad_alloc &) {
-        stopped_ = failed_ = true;
-        quick_ = false;
+        stop();
     }
+}
+
+void RaceFinder::note_access(std::uintptr_t address, std::uint64_t size, std::uint32_t code) {
+    now_ = clock_.now(thread_);
+    if (is_plain(kind_)) {
+        now_ |= sites_.only_number(code, kind_, size);
+        if (kind_ == AccessKind::write)
+            close_reads_of(address, size);
+        look_at(address, size);
+        return;
+    }
+    // A comparison that fails reads at the place of an update, and modules do not note such reads.
+    now_ |= stamps::weak | (kind_ == AccessKind::atomic_of_device ? sites_.only_number(code, kind_, size)
+                                                                  : sites_.number(code, kind_, size));
+    close_reads_of(address, size);
+    const abi::Scope scope = kind_ == AccessKind::atomic_of_block ? abi::Scope::block : abi::Scope::device;
+    const bool updates = kind_ >= AccessKind::atomic_of_block;
+    updates_of_block_ += updates;
+    if (updates || !writes(kind_)) {
+        hints_.read(thread_, address);
+        hand_overs_.read(thread_, address, scope);
+    }
+    look_at(address, size);
+    if (writes(kind_)) {
+        hints_.write(thread_, address);
+        hand_overs_.write(thread_, address, scope, updates);
+        clock_.advance(thread_);
+    }
+}
+
+// The running thread makes an access after which its reads of the memory are no guesses.
+void RaceFinder::close_reads_of(std::uintptr_t address, std::uint64_t size) {
+    if (!open_reads_.empty())
+        close_reads(
+            [&](const OpenRead &open) { return open.reader == thread_ && open.conflict.overlaps(address, size); });
 }
 
 inline void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size) {
     own_read_ = 0;
     const std::uintptr_t end = address + size;
     while (address < end) {
-        ShadowCell *const cells = shadow_.page(address >> Shadow::page_shift);
-        const std::uintptr_t stop = std::min(end, ((address >> Shadow::page_shift) + 1) << Shadow::page_shift);
+        const Shadow::Region &region = shadow_->region(address);
+        const std::uintptr_t stop = std::min(end, region.range().end);
         while (address < stop) {
             const std::uintptr_t begin = address & ~std::uintptr_t(Shadow::unit - 1);
             const auto first = static_cast<unsigned>(address - begin);
             const auto last = static_cast<unsigned>(std::min<std::uintptr_t>(stop - begin, Shadow::unit));
-            ShadowCell &cell = cells[begin / Shadow::unit % Shadow::page_cells];
-            if (last - first != Shadow::unit || !is_easy(cell))
+            ShadowCell &cell = region[begin];
+            if (last - first != Shadow::unit || !is_easy(cell, region.cells() != notes_.own_cells))
                 visit_unit(cell, begin, first, last);
             address = begin + last;
         }
@@ -207,19 +253,23 @@ inline void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size) {
 
 void RaceFinder::visit_unit(ShadowCell &cell, std::uintptr_t begin, unsigned first, unsigned last) {
     const bool whole = first == 0 && last == Shadow::unit;
-    if (!Shadow::is_split(cell)) {
+    const ShadowCell &known = cell.is_split() ? shadow_->parts(cell)[first] : cell;
+    if ((known.written | known.read) != 0 && is_of_other_blocks(known.written) && is_of_other_blocks(known.read) &&
+        memory_.is_shared(begin))
+        forget_other_blocks(begin);
+    if (!cell.is_split()) {
         if (whole) {
             visit(cell, begin, Shadow::unit);
             return;
         }
-        shadow_.split(cell);
+        shadow_->split(cell);
     }
-    ShadowCell *const parts = shadow_.parts(cell);
+    ShadowCell *const parts = shadow_->parts(cell);
     for (unsigned part = first; part < last; ++part)
-        if (!is_easy(parts[part]))
+        if (!is_easy(parts[part], false))
             visit(parts[part], begin + part, 1);
     if (whole)
-        shadow_.join(cell);
+        shadow_->join(cell);
 }
 
 void RaceFinder::visit(ShadowCell &cell, std::uintptr_t begin, unsigned size) {
@@ -232,8 +282,8 @@ void RaceFinder::visit(ShadowCell &cell, std::uintptr_t begin, unsigned size) {
         compare(cell.read, begin, size);
     if (kind_ == AccessKind::write) {
         note_write_after_atomic(cell.written);
-        shadow_.drop(cell.written);
-        shadow_.drop(cell.read);
+        shadow_->drop(cell.written);
+        shadow_->drop(cell.read);
         cell = {now_, 0};
     } else if (write) {
         cell.written = with_present(cell.written, begin);
@@ -244,21 +294,45 @@ void RaceFinder::visit(ShadowCell &cell, std::uintptr_t begin, unsigned size) {
 
 void RaceFinder::forget(std::uintptr_t address, std::uint64_t size) {
     const std::uintptr_t end = address + size;
-    for (std::uintptr_t begin = address / Shadow::unit * Shadow::unit; begin < end; begin += Shadow::unit) {
-        ShadowCell &cell = shadow_.page(begin >> Shadow::page_shift)[begin / Shadow::unit % Shadow::page_cells];
-        if (Shadow::is_split(cell)) {
-            ShadowCell *const parts = shadow_.parts(cell);
-            for (unsigned part = 0; part < Shadow::unit; ++part) {
-                shadow_.drop(parts[part].written);
-                shadow_.drop(parts[part].read);
-                parts[part] = {};
-            }
-            shadow_.join(cell);
-        } else {
-            shadow_.drop(cell.written);
-            shadow_.drop(cell.read);
-            cell = {};
-        }
+    for (std::uintptr_t begin = address / Shadow::unit * Shadow::unit; begin < end; begin += Shadow::unit)
+        shadow_->clear(shadow_->cell(begin));
+}
+
+// Whether all accesses of the value are of other blocks.
+bool RaceFinder::is_of_other_blocks(AccessStamp value) const {
+    bool found = true;
+    each_member(*shadow_, value, [&](const ShadowMember &member) {
+        found = !clock_.of_this_block(member.stamp);
+        return found;
+    });
+    return found;
+}
+
+// Forgets what other blocks have done with the same shared memory, also around the address, where the present block
+// will likely go on.
+void RaceFinder::forget_other_blocks(std::uintptr_t address) {
+    const Shadow::Region &region = shadow_->of_library();
+    std::uintptr_t begin = std::max(address / window * window, region.range().begin);
+    std::uintptr_t end = std::min((address / window + 1) * window, region.range().end);
+    const auto leave_out = [&](const abi::Range &other) {
+        if (other.end <= address)
+            begin = std::max(begin, (other.end + Shadow::unit - 1) / Shadow::unit * Shadow::unit);
+        else
+            end = std::min(end, other.begin);
+    };
+    leave_out(memory_.heap);
+    for (const abi::Range &variable : memory_.variables)
+        leave_out(variable);
+    for (std::uintptr_t place = begin; place + Shadow::unit <= end; place += Shadow::unit) {
+        ShadowCell &cell = region[place];
+        if ((cell.written | cell.read) == 0)
+            continue;
+        const ShadowCell *const cells = cell.is_split() ? shadow_->parts(cell) : &cell;
+        const unsigned count = cell.is_split() ? Shadow::unit : 1;
+        if (std::all_of(cells, cells + count, [&](const ShadowCell &each) {
+                return is_of_other_blocks(each.written) && is_of_other_blocks(each.read);
+            }))
+            shadow_->clear(cell);
     }
 }
 
@@ -268,28 +342,27 @@ void RaceFinder::forget(std::uintptr_t address, std::uint64_t size) {
 void RaceFinder::compared(std::uintptr_t address, std::uint64_t size) {
     const std::uintptr_t end = address + size;
     for (std::uintptr_t begin = address / Shadow::unit * Shadow::unit; begin < end; begin += Shadow::unit) {
-        ShadowCell &cell = shadow_.page(begin >> Shadow::page_shift)[begin / Shadow::unit % Shadow::page_cells];
-        if (!Shadow::is_split(cell) && (begin < address || end < begin + Shadow::unit))
-            shadow_.split(cell);
-        if (!Shadow::is_split(cell)) {
+        ShadowCell &cell = shadow_->cell(begin);
+        if (!cell.is_split() && (begin < address || end < begin + Shadow::unit))
+            shadow_->split(cell);
+        if (!cell.is_split()) {
             cell.read = without_guess(cell.read, cell.written);
             continue;
         }
         for (unsigned part = 0; part < Shadow::unit; ++part) {
-            ShadowCell &byte = shadow_.parts(cell)[part];
+            ShadowCell &byte = shadow_->parts(cell)[part];
             if (begin + part - address < size)
                 byte.read = without_guess(byte.read, byte.written);
         }
     }
-    erase_if(open_reads_, [&](const OpenRead &open) {
-        return open.reader == thread_ && address <= open.conflict.begin && open.conflict.end <= end;
-    });
+    open_reads_.drop(
+        [&](const OpenRead &open) { return open.reader == thread_ && open.conflict.is_in(address, size); });
 }
 
 // The reads of a cell without those that the thread has made since it last met others or wrote here.
-std::uint64_t RaceFinder::without_guess(std::uint64_t read, std::uint64_t written) {
+AccessStamp RaceFinder::without_guess(AccessStamp read, AccessStamp written) {
     BlockTime own_write{};
-    each_member(shadow_, written, [&](const ShadowMember &member) {
+    each_member(*shadow_, written, [&](const ShadowMember &member) {
         if (is_of_present_thread(member))
             own_write = std::max(own_write, clock_.time_of(member.stamp));
         return true;
@@ -301,9 +374,9 @@ std::uint64_t RaceFinder::without_guess(std::uint64_t read, std::uint64_t writte
     };
     if (read == 0)
         return 0;
-    if (!Shadow::is_reference(read))
+    if (!values::is_reference(read))
         return is_own_guess({read, 0}) ? 0 : read;
-    ShadowGroup &group = shadow_.group(read);
+    ShadowGroup &group = shadow_->group(read);
     ShadowGroup left{};
     unsigned count = 0;
     bool changed = false;
@@ -321,13 +394,13 @@ std::uint64_t RaceFinder::without_guess(std::uint64_t read, std::uint64_t writte
     if (!changed)
         return read;
     if (count == 0) {
-        shadow_.drop(read);
+        shadow_->drop(read);
         return 0;
     }
     group = left;
     // The group may have had the thread as a rival.
-    return Shadow::reference(static_cast<std::uint32_t>(read), Shadow::Rivals::none, Shadow::phase(read),
-                             Shadow::is_of_one_block(read));
+    return values::reference(static_cast<std::uint32_t>(read), Rivals::none, stamps::phase(read),
+                             values::is_of_one_block(read));
 }
 
 // Whether an access of this block is a plain read of which the thread may still make a guess.
@@ -341,31 +414,24 @@ bool RaceFinder::leave_open(const Conflict &conflict) {
     if (!reads && !(is_atomic(kind_) && is_guess(conflict.first)))
         return false;
     const unsigned reader = reads ? thread_ : stamps::thread(conflict.first);
-    for (OpenRead &open : open_reads_) {
-        if (open.reader == reader && open.conflict.begin == conflict.begin && open.conflict.end == conflict.end &&
-            stamps::site(open.conflict.first) == stamps::site(conflict.first) &&
-            stamps::site(open.second) == stamps::site(now_)) {
-            ++open.count;
-            if (needs_more(open.missing, conflict.first, now_))
-                open.missing = missing(conflict.first, conflict.begin);
-            return true;
-        }
+    const OpenRead added{conflict, now_, reader, {}, 1};
+    OpenRead *const open = open_reads_.find(added);
+    if (open == nullptr) {
+        open_reads_.add({conflict, now_, reader, missing(conflict.first, conflict.begin), 1});
+        return true;
     }
-    // Without room, nobody is accused.
-    if (open_reads_.size() < OpenRead::most)
-        open_reads_.push_back({conflict, now_, reader, missing(conflict.first, conflict.begin), 1});
+    ++open->count;
+    if (needs_more(open->missing, conflict.first, now_))
+        open->missing = missing(conflict.first, conflict.begin);
     return true;
 }
 
 // Reports the races of the reads that get no compare-and-swap any more.
 template <typename Closes> void RaceFinder::close_reads(Closes closes) {
-    erase_if(open_reads_, [&](const OpenRead &open) {
-        if (!closes(open))
-            return false;
+    open_reads_.take(closes, [&](const OpenRead &open) {
         KernelRace *const race = note(open.conflict, open.second, false, &open.missing);
         if (race != nullptr)
             race->count += open.count;
-        return true;
     });
 }
 
@@ -375,8 +441,7 @@ void RaceFinder::close_all_reads() noexcept {
     try {
         close_reads([](const OpenRead &) { return true; });
     } catch (const std::bad_alloc &) {
-        stopped_ = failed_ = true;
-        quick_ = false;
+        stop();
     }
 }
 
@@ -421,12 +486,12 @@ bool RaceFinder::all_come_before(const ShadowMember &member, std::uintptr_t addr
     return true;
 }
 
-inline void RaceFinder::compare(std::uint64_t value, std::uintptr_t begin, unsigned size) {
+inline void RaceFinder::compare(AccessStamp value, std::uintptr_t begin, unsigned size) {
     // Most values are one access, by the same thread or before the last barrier.
-    if (!Shadow::is_reference(value) && clock_.of_this_block(value) &&
+    if (!values::is_reference(value) && clock_.of_this_block(value) &&
         (clock_.before_barrier(value) || stamps::thread(value) == thread_))
         return;
-    each_member(shadow_, value, [&](const ShadowMember &member) {
+    each_member(*shadow_, value, [&](const ShadowMember &member) {
         compare_member(member, begin, size);
         return true;
     });
@@ -457,21 +522,23 @@ void RaceFinder::compare_member(const ShadowMember &member, std::uintptr_t begin
 bool RaceFinder::replaces(AccessStamp other) const { return is_plain(kind_) || kind(other) == kind_; }
 
 // The value with the present access, which is no plain write. Accesses that come before the present one are left out.
-std::uint64_t RaceFinder::with_present(std::uint64_t value, std::uintptr_t address) {
+AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) {
     if (value == 0)
         return now_;
-    if (!Shadow::is_reference(value)) {
+    if (!values::is_reference(value)) {
         const bool mine = stamps::thread(value) == thread_ && clock_.of_this_block(value);
         if (replaces(value) && (mine || comes_before(value, address)))
             return now_;
-        if (!replaces(value) && !clock_.of_this_block(value) && memory_.is_shared(address))
+        // What all threads know that can use the memory
+        if (!replaces(value) && (!clock_.of_this_block(value) || clock_.before_barrier(value)) &&
+            memory_.is_shared(address))
             return now_;
     }
     ShadowMember kept[ShadowGroup::most + 1];
     unsigned count = 0;
     bool merged = false;
     const AccessStamp anybody = stamps::with_thread(now_, 0);
-    each_member(shadow_, value, [&](const ShadowMember &member) {
+    each_member(*shadow_, value, [&](const ShadowMember &member) {
         const bool stale = !clock_.of_this_block(member.stamp) && memory_.is_shared(address);
         const bool alike = !merged && stamps::with_thread(member.stamp, 0) == anybody &&
                            stamps::thread(member.stamp) / lanes_of_warp == thread_ / lanes_of_warp;
@@ -486,18 +553,18 @@ std::uint64_t RaceFinder::with_present(std::uint64_t value, std::uintptr_t addre
     });
     if (!merged)
         kept[count++] = {now_, 0};
-    if (count > ShadowGroup::most) {
+    if (count > ShadowGroup::most && !unite(kept, count)) {
         // The first accesses, a plain write, and the last ones stay.
         const bool plain = kind(kept[2].stamp) == AccessKind::write;
         std::copy(kept + (plain ? 4 : 3), kept + count, kept + (plain ? 3 : 2));
         --count;
     }
     if (count == 1 && kept[0].lanes == 0) {
-        shadow_.drop(value);
+        shadow_->drop(value);
         return kept[0].stamp;
     }
-    const std::uint32_t number = Shadow::is_reference(value) ? static_cast<std::uint32_t>(value) : shadow_.new_group();
-    ShadowGroup &group = shadow_.group(number);
+    const std::uint32_t number = values::is_reference(value) ? static_cast<std::uint32_t>(value) : shadow_->new_group();
+    ShadowGroup &group = shadow_->group(number);
     for (unsigned place = 0; place < ShadowGroup::most; ++place) {
         group.stamps[place] = place < count ? kept[place].stamp : 0;
         group.lanes[place] = place < count ? kept[place].lanes : 0;
@@ -506,13 +573,34 @@ std::uint64_t RaceFinder::with_present(std::uint64_t value, std::uintptr_t addre
     const bool of_one_block = !writes(kind_) && std::all_of(kept, kept + count, [&](const ShadowMember &member) {
         return clock_.of_this_block(member.stamp);
     });
-    return Shadow::reference(number, same_kind ? rivals_in(group, count) : Shadow::Rivals::none,
-                             clock_.first_of_generation(), of_one_block);
+    return values::reference(number, same_kind ? rivals_in(group, count) : Rivals::none, clock_.first_of_generation(),
+                             of_one_block);
+}
+
+// Makes one member of two that differ only in the place of the code, so that no access is lost. A race with the second
+// one is then told at the place of the first one.
+bool RaceFinder::unite(ShadowMember *members, unsigned &count) const {
+    const auto lanes = [](const ShadowMember &member) {
+        return member.lanes == 0 ? lane_of(member.stamp) : member.lanes;
+    };
+    for (unsigned second = count - 1; second > 0; --second) {
+        for (unsigned first = 0; first < second; ++first) {
+            const AccessStamp one = members[first].stamp, other = members[second].stamp;
+            if (stamps::moment(one | stamps::lanes) != stamps::moment(other | stamps::lanes) ||
+                kind(one) != kind(other))
+                continue;
+            members[first].lanes = lanes(members[first]) | lanes(members[second]);
+            std::copy(members + second + 1, members + count, members + second);
+            --count;
+            return true;
+        }
+    }
+    return false;
 }
 
 // What the accesses of the kind of the present one in a group stand for.
-Shadow::Rivals RaceFinder::rivals_in(const ShadowGroup &group, unsigned count) const {
-    Shadow::Rivals rivals = Shadow::Rivals::none;
+Rivals RaceFinder::rivals_in(const ShadowGroup &group, unsigned count) const {
+    Rivals rivals = Rivals::none;
     AccessStamp one = 0;
     for (unsigned place = 0; place < count; ++place) {
         const AccessStamp stamp = group.stamps[place];
@@ -521,16 +609,16 @@ Shadow::Rivals RaceFinder::rivals_in(const ShadowGroup &group, unsigned count) c
             continue;
         if (kind(stamp) != kind_) {
             if (writes(kind_))
-                return Shadow::Rivals::none;
+                return Rivals::none;
             continue;
         }
         if (one == 0) {
             one = stamp;
         } else if (here && clock_.of_this_block(one)) {
             if (stamps::thread(one) / lanes_of_warp != stamps::thread(stamp) / lanes_of_warp)
-                rivals = std::max(rivals, Shadow::Rivals::of_block);
+                rivals = std::max(rivals, Rivals::of_block);
         } else if (clock_.block_of(one) != clock_.block_of(stamp)) {
-            rivals = Shadow::Rivals::of_grid;
+            rivals = Rivals::of_grid;
         }
     }
     return rivals;
@@ -544,21 +632,21 @@ bool RaceFinder::is_of_present_thread(const ShadowMember &member) const {
 }
 
 // The place of the read of the thread among the reads of a cell; 0 if there is none.
-unsigned RaceFinder::own_read(std::uint64_t read) {
+unsigned RaceFinder::own_read(AccessStamp read) {
     unsigned site = 0;
-    each_member(shadow_, read, [&](const ShadowMember &member) {
+    each_member(*shadow_, read, [&](const ShadowMember &member) {
         if (is_of_present_thread(member))
             site = stamps::site(member.stamp);
         return site == 0;
     });
     if (site != 0)
-        sites_[stamps::site(now_)].updates = true;
+        sites_.set_updates(stamps::site(now_));
     return site;
 }
 
-void RaceFinder::note_write_after_atomic(std::uint64_t written) {
+void RaceFinder::note_write_after_atomic(AccessStamp written) {
     bool after_atomic = false;
-    each_member(shadow_, written, [&](const ShadowMember &member) {
+    each_member(*shadow_, written, [&](const ShadowMember &member) {
         after_atomic = is_of_present_thread(member) && is_atomic(kind(member.stamp));
         return !after_atomic;
     });
@@ -670,7 +758,6 @@ void RaceFinder::report(const Conflict &conflict) {
     }
     std::memcpy(overwritten.bytes, reinterpret_cast<const void *>(conflict.begin), overwritten.size);
     overwritten_.push_back(overwritten);
-    quick_ = false;
 }
 
 void RaceFinder::look_at_overwritten() {
@@ -694,7 +781,7 @@ Missing RaceFinder::missing(AccessStamp first, std::uintptr_t address) const {
     const HandOverHints::Guess guess = hints_.about(thread_, first, address);
     if (guess == HandOverHints::Guess::likely)
         return Missing::fence;
-    if (sites_[stamps::site(first)].updates && sites_[stamps::site(now_)].updates)
+    if (sites_.updates(stamps::site(first)) && sites_.updates(stamps::site(now_)))
         return Missing::atomic;
     if (!near)
         return guess == HandOverHints::Guess::perhaps ? Missing::fence : Missing::atomic;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulated/kernels/races/access_stamp.hpp"
+#include "emulated/kernels/races/access_kind.hpp"
 #include <tcuda_abi.h>
 
 namespace tcuda {

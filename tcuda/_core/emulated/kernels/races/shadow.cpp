@@ -1,70 +1,89 @@
 #include "emulated/kernels/races/shadow.hpp"
 
-#include <sys/mman.h>
-
-#include <new>
-#include <utility>
+#include <algorithm>
 
 namespace tcuda {
 namespace {
 
 // Most launches use little memory, for which large pages would be a waste.
-constexpr std::size_t first_slabs = 2, first_pages = 64, later_pages = 512;
+constexpr std::uintptr_t least_with_large_pages = 512u << 10;
 
 } // namespace
 
-Shadow::Slab::Slab(std::size_t pages) : bytes_(pages * page_cells * sizeof(ShadowCell)) {
-    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory_ == MAP_FAILED)
-        throw std::bad_alloc();
-    if (pages > first_pages)
-        madvise(memory_, bytes_, MADV_HUGEPAGE);
+Shadow::Region::Region(abi::Range range)
+    : range_{range.begin / unit * unit, range.end}, memory_((range_.end - range_.begin + unit) * bytes_of_cells),
+      cells_(reinterpret_cast<std::uintptr_t>(memory_.begin()) - range_.begin * bytes_of_cells) {}
+
+void Shadow::Region::expect_use(abi::Range part) const {
+    if (part.end - part.begin < least_with_large_pages ||
+        std::find(expected_.begin(), expected_.end(), part.begin) != expected_.end())
+        return;
+    expected_.push_back(part.begin);
+    memory_.use_large_pages((part.begin - range_.begin) * bytes_of_cells, (part.end - part.begin) * bytes_of_cells);
 }
 
-Shadow::Slab::~Slab() { munmap(memory_, bytes_); }
+Shadow::Shadow(abi::RaceNotes &notes, abi::Range library) : notes_(notes), groups_(notes.groups), parts_(notes.parts) {
+    regions_.emplace_back(library);
+    last_ = &regions_.front();
+}
 
-ShadowCell *Shadow::find(std::uintptr_t number) {
-    const auto [place, is_new] = pages_.try_emplace(number, nullptr);
-    if (is_new) {
-        if (left_ == 0) {
-            const std::size_t pages = slabs_.size() < first_slabs ? first_pages : later_pages;
-            slabs_.emplace_back(new Slab(pages));
-            next_ = slabs_.back()->cells();
-            left_ = pages;
+const Shadow::Region &Shadow::find(std::uintptr_t address) {
+    const auto found = std::find_if(regions_.begin(), regions_.end(), [&](const Region &region) {
+        return address - region.range().begin < region.range().end - region.range().begin;
+    });
+    if (found != regions_.end())
+        return *(last_ = &*found);
+    const std::uintptr_t begin = address >> region_shift << region_shift;
+    abi::Range range{begin, begin + (std::uintptr_t(1) << region_shift)};
+    const abi::Range library = of_library().range();
+    if (library.begin > address)
+        range.end = std::min(range.end, library.begin);
+    else
+        range.begin = std::max(range.begin, (library.end + unit - 1) / unit * unit);
+    regions_.emplace_back(range);
+    return *(last_ = &regions_.back());
+}
+
+void Shadow::clear(ShadowCell &cell) {
+    if (cell.is_split()) {
+        for (unsigned part = 0; part < unit; ++part) {
+            drop(parts(cell)[part].written);
+            drop(parts(cell)[part].read);
         }
-        place->second = std::exchange(next_, next_ + page_cells);
-        --left_;
+        notes_.parts.give_back(static_cast<unsigned>(cell.written));
+    } else {
+        drop(cell.written);
+        drop(cell.read);
     }
-    near_[number % nears] = {number, place->second};
-    return place->second;
+    cell = {};
 }
 
-std::uint64_t Shadow::copied(std::uint64_t value) {
-    if (!is_reference(value))
+AccessStamp Shadow::copied(AccessStamp value) {
+    if (!values::is_reference(value))
         return value;
-    const std::uint32_t number = new_group();
-    groups_[number] = group(value);
+    const unsigned number = new_group();
+    notes_.groups[number] = group(value);
     return value >> 32 << 32 | number;
 }
 
 void Shadow::split(ShadowCell &cell) {
-    const std::uint32_t number = parts_.take();
-    ShadowCell *const parts = parts_[number].cells;
+    const unsigned number = parts_.take();
+    ShadowCell *const parts = notes_.parts[number].cells;
     parts[0] = cell;
     for (unsigned part = 1; part < unit; ++part)
         parts[part] = {copied(cell.written), copied(cell.read)};
-    cell = {std::uint64_t(3) << 62 | number, 0};
+    cell = {ShadowCell::split_as(number), 0};
 }
 
 void Shadow::join(ShadowCell &cell) {
     const ShadowCell *const all = parts(cell);
     const ShadowCell first = all[0];
-    if (is_reference(first.written) || is_reference(first.read))
+    if (values::is_reference(first.written) || values::is_reference(first.read))
         return;
     for (unsigned part = 1; part < unit; ++part)
         if (all[part].written != first.written || all[part].read != first.read)
             return;
-    parts_.give_back(static_cast<std::uint32_t>(cell.written));
+    notes_.parts.give_back(static_cast<unsigned>(cell.written));
     cell = first;
 }
 

@@ -8,8 +8,6 @@ from tcuda.emulation.cupyx.scipy.sparse.base import (
     SparseWarning,
     issparse,
     isspmatrix,
-    sparray,
-    spmatrix,
 )
 from tcuda.emulation.cupyx.scipy.sparse.base import (
     _spbase as _spbase,
@@ -48,6 +46,7 @@ from tcuda.emulation.cupyx.scipy.sparse.construct import (
 )
 from tcuda.emulation.cupyx.scipy.sparse.coo import coo_array, coo_matrix, isspmatrix_coo
 from tcuda.emulation.cupyx.scipy.sparse.dia import dia_array, dia_matrix, isspmatrix_dia
+from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.parts import get_index_dtype, safely_cast_index_arrays
 
 __all__ = [

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import numpy_work, refusals, transfer
+from tcuda.emulation import copies, numpy_work, refusals
 from tcuda.emulation.cupyx.scipy.sparse.layout import ARRAYS, HOST, Layout, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_MANY = 1 << 24
+MANY = 1 << 24
+"""The number of indices from which on memory for one number each counts."""
 
 CLASSES: dict[str, Any] = {}
 """The classes of matrices of a device, by name."""
@@ -56,7 +57,7 @@ def call(
         RuntimeError: The call reads contents, and the current stream captures.
     """
     name = name or work.__name__
-    if room > _MANY:
+    if room > MANY:
         numpy_work.new(room, np.int64)
     if reads:
         wait_for_contents(name)
@@ -80,7 +81,7 @@ def wait_for_contents(name: str) -> None:
         RuntimeError: The current stream captures.
     """
     refusals.require_contents(name)
-    transfer.wait_for_contents(name)
+    copies.wait_for_contents(name)
 
 
 def _apart_on_device(value: Any) -> Any:

@@ -9,10 +9,11 @@ import numpy as np
 
 from tcuda.emulation import creation
 from tcuda.emulation.cupyx.scipy.sparse import host
-from tcuda.emulation.cupyx.scipy.sparse.base import _spbase, sparray, spmatrix
+from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call
 from tcuda.emulation.cupyx.scipy.sparse.extremes import Extremes
 from tcuda.emulation.cupyx.scipy.sparse.keys import device_key
+from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import bounds_of, empty, get_index_dtype, is_dense, is_vector, supported
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_shape, is_shape
@@ -248,7 +249,8 @@ class _Compressed(Extremes, _spbase):
         self._adopt(call(host.changed("setdiag"), (self, values, k)))
 
     def __getitem__(self, key: Any) -> Any:
-        chosen = call(host.selected, (self, device_key(key, self)), name="indexing", room=_room(self, key))
+        key = device_key(key, self)
+        chosen = call(host.selected, (self, key), name="indexing", room=_room(self, key))
         if isinstance(chosen, _spbase) and chosen.ndim == self.ndim == 2 and chosen.format != self.format:
             return chosen.asformat(self.format)
         return chosen
@@ -288,6 +290,8 @@ def _room(matrix: Any, key: Any) -> int:
     if matrix.ndim == 1:
         return 0
     place = 1 - matrix._major_axis
+    if host.names_indices(key if isinstance(key, tuple) else (key,), place):
+        return 0
     minor = key[place] if isinstance(key, tuple) and len(key) > place else key if place == 0 else ...
     plain = minor is None or minor is Ellipsis or isinstance(minor, (int, slice, np.integer, tuple))
     return 0 if plain else max(matrix.shape)

@@ -8,10 +8,11 @@ import numpy as np
 
 import tcuda.emulation.random as random_numbers
 from tcuda.emulation import creation
-from tcuda.emulation.cupyx.scipy.sparse.base import _spbase, sparray
+from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import CLASSES, call
 from tcuda.emulation.cupyx.scipy.sparse.coo import coo_array, coo_matrix
 from tcuda.emulation.cupyx.scipy.sparse.dia import dia_matrix
+from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray
 from tcuda.emulation.cupyx.scipy.sparse.layout import DTYPES, HOST
 from tcuda.emulation.cupyx.scipy.sparse.parts import get_index_dtype, is_dense
 from tcuda.emulation.functions import FUNCTIONS
@@ -34,6 +35,13 @@ def _as_array(matrix: Any, format: str | None) -> Any:
 
 def _coordinates(block: Any, array: bool) -> Any:
     return (coo_array if array else coo_matrix)(block)
+
+
+def _block(block: Any, array: bool) -> Any:
+    """Return a block with coordinates; a sparse block keeps the type of its indices."""
+    if isinstance(block, _spbase) and isinstance(block, sparray) == array:
+        return block.tocoo()
+    return _coordinates(block, array)
 
 
 # Diagonals
@@ -144,7 +152,7 @@ def bmat(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
     stacked = "csr" if formats == {"csr"} and one_column else "csc" if formats == {"csc"} and one_row else "coo"
     if stacked == "coo" or format not in (None, stacked):
         stacked = "coo"
-        blocks = [[None if block is None else _coordinates(block, array) for block in row] for row in blocks]
+        blocks = [[None if block is None else _block(block, array) for block in row] for row in blocks]
     return call(_blocks, (blocks, stacked, dtype, array), name="bmat", reads=False).asformat(format)
 
 

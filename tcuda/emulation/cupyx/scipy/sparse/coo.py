@@ -9,9 +9,10 @@ import numpy as np
 
 from tcuda.emulation import creation
 from tcuda.emulation.cupyx.scipy.sparse import host
-from tcuda.emulation.cupyx.scipy.sparse.base import _spbase, sparray, spmatrix
+from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call
 from tcuda.emulation.cupyx.scipy.sparse.extremes import Extremes
+from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import bounds_of, empty, get_index_dtype, is_dense, is_vector, supported
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_shape, is_shape

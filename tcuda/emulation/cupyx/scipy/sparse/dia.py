@@ -6,8 +6,9 @@ from typing import Any
 
 from tcuda.emulation import creation
 from tcuda.emulation.cupyx.scipy.sparse import host
-from tcuda.emulation.cupyx.scipy.sparse.base import _spbase, sparray, spmatrix
+from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call, wait_for_contents
+from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import get_index_dtype
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_shape
@@ -69,7 +70,7 @@ class _dia_base(_spbase):
 
     def tocsc(self, copy: bool = False) -> Any:
         """Return the matrix by columns."""
-        return self._converted("csc", copy, True)
+        return call(host.columns_of_diagonals, (self,), name="tocsc", room=self.shape[1])
 
     def tocsr(self, copy: bool = False) -> Any:
         """Return the matrix by rows."""

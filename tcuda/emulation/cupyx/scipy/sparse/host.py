@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.cupyx.scipy.sparse.calls import Plain
+from tcuda.emulation.cupyx.scipy.sparse.calls import MANY, Plain
+from tcuda.emulation.cupyx.scipy.sparse.layout import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def method(name: str) -> Callable[..., Any]:
@@ -61,6 +62,17 @@ def _broadcast(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
+def columns_of_diagonals(matrix: Any) -> Any:
+    """Return ``matrix``, which has diagonals, by columns; SciPy's ``tocsc`` needs memory for each row, too."""
+    rows, columns = matrix.shape
+    data = matrix.data[:, :columns]
+    column = np.broadcast_to(np.arange(data.shape[1]), data.shape)
+    row = column - matrix.offsets[:, None]
+    stored = (row >= 0) & (row < rows) & (data != 0)
+    kind = HOST.coo_array if isinstance(matrix, HOST.sparray) else HOST.coo_matrix
+    return kind((data[stored], (row[stored], column[stored])), shape=matrix.shape).tocsc()
+
+
 def is_sparse(value: Any) -> bool:
     """Return whether ``value`` is a matrix of SciPy."""
     return hasattr(value, "tocsr")
@@ -76,8 +88,35 @@ def added(a: Any, b: Any, sign: int) -> Any:
 
 def product(a: Any, b: Any) -> Any:
     """Return ``a @ b`` for matrices, by rows."""
-    result = a.tocsr() @ b.tocsr()
+    rows, others = a.tocsr(), b.tocsr()
+    if rows.ndim == others.ndim == 2 and others.shape[1] > MANY:
+        narrow, used = _narrow(others, others.indices)
+        result = rows @ narrow
+        return _with_indices(result, used[result.indices], (rows.shape[0], others.shape[1]))
+    result = rows @ others
     return result.tocsr() if is_sparse(result) and result.ndim == 2 else result
+
+
+def _narrow(matrix: Any, wanted: Any) -> tuple[Any, Any]:
+    """Return a compressed matrix without the rows or columns that neither ``matrix`` nor ``wanted`` names.
+
+    SciPy needs memory for each place along the axis of the indices, and CuPy for each stored element only.
+
+    Args:
+        matrix: The matrix, by rows or by columns.
+        wanted: An array of indices.
+
+    Returns:
+        The matrix, and the old index of each of its rows or columns.
+    """
+    used = np.unique(np.concatenate((matrix.indices, wanted.ravel())))
+    major = len(matrix.indptr) - 1
+    shape = (major, len(used)) if matrix.format == "csr" else (len(used), major)
+    return _with_indices(matrix, np.searchsorted(used, matrix.indices), shape), used
+
+
+def _with_indices(matrix: Any, indices: Any, shape: tuple[int, ...]) -> Any:
+    return type(matrix)((matrix.data, indices, matrix.indptr), shape=shape)
 
 
 def dense_product(a: Any, b: Any) -> Any:
@@ -149,7 +188,25 @@ def place(matrix: Any, name: str, axis: Any) -> Any:
 
 def selected(matrix: Any, key: Any) -> Any:
     """Return ``matrix[key]``."""
+    minor = {"csr": 1, "csc": 0}.get(matrix.format)
+    if minor is not None and matrix.ndim == 2 and matrix.shape[minor] > MANY:
+        items = list(key) if isinstance(key, tuple) else [key]
+        if names_indices(items, minor):
+            narrow, used = _narrow(matrix, items[minor])
+            items[minor] = np.searchsorted(used, items[minor])
+            chosen = narrow[tuple(items)]
+            if is_sparse(chosen) and chosen.format in ("csr", "csc"):
+                chosen.sort_indices()
+            return chosen
     return matrix[key]
+
+
+def names_indices(items: Sequence[Any], axis: int) -> bool:
+    """Return whether ``items``, an index, has an array of indices at ``axis``, and nothing that adds or skips axes."""
+    if any(item is None or item is Ellipsis for item in items) or len(items) <= axis:
+        return False
+    dtype = getattr(items[axis], "dtype", None)
+    return dtype is not None and dtype.kind in "iu" and items[axis].ndim > 0
 
 
 def assigned(matrix: Any, key: Any, value: Any) -> Any:

@@ -23,8 +23,16 @@ def device_key(key: Any, matrix: Any) -> Any:
             raise IndexError(
                 f"too many indices for array: array is {matrix.ndim}-dimensional, but {given} were indexed"
             )
-        return tuple(_item(item) for item in key)
-    return _item(key)
+        lengths = iter(matrix.shape if Ellipsis not in key[:1] else matrix.shape[matrix.ndim - given :])
+        return tuple(
+            _wrapped(_item(item), next(lengths)) if item is not None and item is not Ellipsis else item for item in key
+        )
+    return _wrapped(_item(key), matrix.shape[0])
+
+
+def _wrapped(item: Any, length: int) -> Any:
+    """Return ``item`` with indices from 0 to ``length``: without a wait, CuPy cannot refuse an index out of bounds."""
+    return item % length if is_dense(item) and item.dtype.kind in "iu" and length else item
 
 
 def _item(item: Any) -> Any:

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "tcuda/conversions.h"
-#include "tcuda/launch.h"
 #include "tcuda/memory.h"
+#include "tcuda/races.h"
 
 namespace tcuda {
 
@@ -39,22 +39,29 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_update(T *add
     check(place, sizeof(T), true, __builtin_return_address(0));
 }
 
-constexpr abi::Touch touch_in(abi::Scope scope) {
+constexpr TCUDA_UNSANITIZED abi::Touch touch_in(abi::Scope scope) {
     return scope == abi::Scope::block ? abi::Touch::atomic_of_block : abi::Touch::atomic_of_device;
 }
 #define TCUDA_TOUCH(address, kind) \
     touch(reinterpret_cast<abi::Address>(address), sizeof(T), kind, __builtin_return_address(0))
+template <class T>
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) bool noted_update(T *address, abi::Scope scope,
+                                                                         const void *site) {
+    return scope == abi::Scope::device && noted_update<sizeof(T)>(reinterpret_cast<abi::Address>(address), site);
+}
+#define TCUDA_TOUCH_UPDATE(address, scope) \
+    if (!noted_update(address, scope, __builtin_return_address(0))) TCUDA_TOUCH(address, touch_in(scope))
 #else
 #define TCUDA_IN_ATOMIC
+#define TCUDA_TOUCH_UPDATE(address, scope) (void)(scope)
 template <class T>
 inline void check_update(T *) {}
-#define TCUDA_TOUCH(address, kind) (void)(scope)
 #endif
 
 template <class T, class Operation>
 inline TCUDA_IN_ATOMIC T atomically(T *address, abi::Scope scope, Operation operation) {
     check_update(address);
-    TCUDA_TOUCH(address, touch_in(scope));
+    TCUDA_TOUCH_UPDATE(address, scope);
     T previous = *address;
     T next = operation(previous);
     *address = next;
@@ -66,7 +73,7 @@ template <class T>
 inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
     check_write(address);
     check_update(address);
-    TCUDA_TOUCH(address, touch_in(scope));
+    TCUDA_TOUCH_UPDATE(address, scope);
     T previous = *address;
     *address = value;
     if (value == previous) after_exchange_without_effect();
@@ -76,9 +83,16 @@ inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
 template <class T>
 inline TCUDA_IN_ATOMIC T compared_and_exchanged(T *address, abi::Scope scope, T expected, T value) {
     check_update(address);
-    TCUDA_TOUCH(address, abi::Touch::compared);
-    // A comparison that fails only reads.
-    TCUDA_TOUCH(address, *address == expected ? touch_in(scope) : abi::Touch::atomic_read);
+#ifdef TCUDA_RACES
+    // An update that the module notes has no rival that reads, and stands for a comparison that fails too.
+    if (!noted_update(address, scope, __builtin_return_address(0))) {
+        TCUDA_TOUCH(address, abi::Touch::compared);
+        // A comparison that fails only reads.
+        TCUDA_TOUCH(address, *address == expected ? touch_in(scope) : abi::Touch::atomic_read);
+    }
+#else
+    (void)scope;
+#endif
     T previous = *address;
     if (previous == expected) {
         *address = value;
@@ -100,7 +114,7 @@ inline TCUDA_IN_ATOMIC T compared_and_exchanged(T *address, abi::Scope scope, T 
     TCUDA_ATOMIC_IN_SCOPE(name##_block, type, block, body) \
     TCUDA_ATOMIC_IN_SCOPE(name##_system, type, device, body)
 #define TCUDA_ATOMIC(name, type, expression) \
-    TCUDA_ATOMIC_OF(name, type, ::tcuda::atomically(address, scope, [=](type old) -> type { return expression; }))
+    TCUDA_ATOMIC_OF(name, type, ::tcuda::atomically(address, scope, [=](type old) TCUDA_UNRECORDED -> type { return expression; }))
 TCUDA_ATOMIC(atomicAdd, int, old + value)
 TCUDA_ATOMIC(atomicAdd, unsigned int, old + value)
 TCUDA_ATOMIC(atomicAdd, unsigned long long, old + value)
@@ -141,7 +155,7 @@ namespace tcuda {
 template <class T, class Sum>
 inline TCUDA_IN_ATOMIC T added_in_parts(T *address, abi::Scope scope, Sum sum) {
     check_update(address);
-    TCUDA_TOUCH(address, touch_in(scope));
+    TCUDA_TOUCH_UPDATE(address, scope);
     T previous = *address;
     *address = sum(previous);
     return previous;
@@ -152,7 +166,7 @@ inline TCUDA_IN_ATOMIC T added_in_parts(T *address, abi::Scope scope, Sum sum) {
 #define TCUDA_ADD_PARTS(name, type, in, ...) \
     TCUDA_AT_CALLER inline type name(type *address, type value) { \
         return ::tcuda::added_in_parts(address, ::tcuda::abi::Scope::in, \
-                                       [=](type previous) -> type { return __VA_ARGS__; }); \
+                                       [=](type previous) TCUDA_UNRECORDED -> type { return __VA_ARGS__; }); \
     }
 #define TCUDA_ADD_IN_SCOPES(type, ...) \
     TCUDA_ADD_PARTS(atomicAdd, type, device, __VA_ARGS__) \

@@ -1,24 +1,21 @@
 // The functions that the compiler calls before each access to memory.
 #pragma once
 
-#include "tcuda/launch.h"
+#include "tcuda/races.h"
 
 #ifndef TCUDA_SUPPORT_APART
 extern "C" {
 
 #define TCUDA_CHECK(name, type, size, write)                                                                           \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
-        const auto address = (tcuda::abi::Address)place;                                                               \
-        tcuda::check(address, size, write, __builtin_return_address(0));                                               \
-        tcuda::touch(address, size, tcuda::touch_of(write), __builtin_return_address(0));                              \
+        tcuda::access<size, write>((tcuda::abi::Address)place, __builtin_return_address(0));                           \
     }
 // The compiler calls these functions for types with this alignment. A type of 16 bytes may have an alignment of 8 bytes.
 #define TCUDA_ALIGNED_CHECK(name, type, size, write)                                                                   \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
         const auto address = (tcuda::abi::Address)place;                                                               \
         tcuda::check_alignment(address, size, write, __builtin_return_address(0));                                     \
-        tcuda::check(address, size, write, __builtin_return_address(0));                                               \
-        tcuda::touch(address, size, tcuda::touch_of(write), __builtin_return_address(0));                              \
+        tcuda::access<size, write>(address, __builtin_return_address(0));                                              \
     }
 #define TCUDA_RANGE_CHECK(name, type, write)                                                                           \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place, __SIZE_TYPE__ size) {                                         \

@@ -22,6 +22,6 @@
 #include "tcuda/integers.h"
 #include "tcuda/packed_integers.h"
 #include "tcuda/conversions.h"
-#include "tcuda/math.h"
+#include "tcuda/special_functions.h"
 #include "tcuda/atomics.h"
 #include "tcuda/warp.h"

@@ -10,6 +10,9 @@
     __attribute__((no_sanitize("address", "kernel-address", "thread", "alignment", "bounds", "object-size",            \
                                "integer-divide-by-zero")))
 #endif
+#ifdef TCUDA_RACES
+#include "../../abi/tcuda_races.h"
+#endif
 #define TCUDA_HIDDEN __attribute__((visibility("hidden")))
 #ifdef TCUDA_SUPPORT_ONLY
 #define TCUDA_VARIABLE extern TCUDA_HIDDEN
@@ -39,7 +42,9 @@ TCUDA_VARIABLE TCUDA_OWN abi::Services services;
 TCUDA_VARIABLE TCUDA_OWN abi::Span slots[abi::slot_count];
 TCUDA_VARIABLE TCUDA_OWN abi::Record records[abi::record_count];
 TCUDA_VARIABLE TCUDA_OWN abi::Address own_bytes;
-TCUDA_VARIABLE TCUDA_OWN abi::Span untouched;
+#ifdef TCUDA_RACES
+TCUDA_VARIABLE TCUDA_OWN abi::RaceNotes race_notes;
+#endif
 TCUDA_VARIABLE TCUDA_OWN unsigned shared_size;
 TCUDA_VARIABLE TCUDA_OWN bool printed;
 TCUDA_VARIABLE TCUDA_OWN const abi::Kernel *kernels;
@@ -55,6 +60,9 @@ alignas(4096) TCUDA_HIDDEN char shared_memory[abi::shared_capacity];
 inline TCUDA_UNRECORDED bool next_thread() {
     if (cursor.started == cursor.count)
         return false;
+#ifdef TCUDA_RACES
+    race_notes.thread = cursor.started;
+#endif
     ++cursor.started;
     abi::Index &next = cursor.next;
     threadIdx.x = next.x;
@@ -173,43 +181,6 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address 
 #else // The compiler calls the functions of checks.h only for the steps.
 inline TCUDA_UNSANITIZED void check_alignment(abi::Address, unsigned, bool, const void *) {}
 inline TCUDA_UNSANITIZED void check(abi::Address, unsigned long long, bool, const void *) {}
-#endif
-
-// Races
-
-constexpr abi::Touch touch_of(bool write) { return write ? abi::Touch::write : abi::Touch::read; }
-constexpr abi::Touch volatile_touch_of(bool write) {
-    return write ? abi::Touch::volatile_write : abi::Touch::volatile_read;
-}
-
-#ifdef TCUDA_RACES
-// The linker knows the bounds of the variables of the headers.
-extern "C" TCUDA_HIDDEN char __start_tcuda_own[], __stop_tcuda_own[];
-
-// The line of an access is that of the call, so functions of the headers that access memory are parts of their callers.
-#define TCUDA_AT_CALLER __attribute__((always_inline))
-
-inline TCUDA_UNSANITIZED __attribute__((always_inline)) void touch(abi::Address address, unsigned long long size,
-                                                                   abi::Touch kind, const void *site) {
-    if (address - untouched.begin < untouched.bytes)
-        return;
-    const auto own = reinterpret_cast<abi::Address>(__start_tcuda_own);
-    if (address - own < reinterpret_cast<abi::Address>(__stop_tcuda_own) - own)
-        return;
-    // Variables of the module are initialised before the first launch.
-    if (services.touch != nullptr)
-        services.touch(services.grid, address, size, kind, site);
-}
-
-inline void fence(abi::Scope scope) {
-    if (services.fence != nullptr)
-        services.fence(services.grid, scope);
-}
-#else
-#define TCUDA_AT_CALLER
-inline TCUDA_UNSANITIZED __attribute__((always_inline)) void touch(abi::Address, unsigned long long, abi::Touch,
-                                                                   const void *) {}
-inline void fence(abi::Scope) {}
 #endif
 
 // Kernels
@@ -365,7 +336,11 @@ const tcuda::abi::Module tcuda_module = {
     &tcuda::services,
     tcuda::slots,
     tcuda::records,
-    &tcuda::untouched,
+#ifdef TCUDA_RACES
+    &tcuda::race_notes,
+#else
+    nullptr,
+#endif
     tcuda::heap_bytes,
     tcuda::shared_memory,
     &tcuda::own_bytes,

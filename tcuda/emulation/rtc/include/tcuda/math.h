@@ -324,8 +324,6 @@ inline unsigned long long ullmax(unsigned long long a, unsigned long long b) {
     return max(a, b);
 }
 
-#include "tcuda/special_functions.h"
-
 // The fast functions of single precision. Their results on a device differ in the last bits.
 inline float __saturatef(float x) {
     return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;

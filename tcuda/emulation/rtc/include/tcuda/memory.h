@@ -1,7 +1,7 @@
 // Memory: loads and stores with cache hints, copies, the heap of the device, fences, address spaces.
 #pragma once
 
-#include "tcuda/launch.h"
+#include "tcuda/races.h"
 
 extern "C" {
 

@@ -1,0 +1,17 @@
+# ruff: noqa
+# fmt: off
+# mypy: disable-error-code="misc, overload-overlap"
+# CuPy 14.2.0, NumPy 2.4. tests/support/cupy_types.py writes this file.
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import Self
+
+from tcuda._backend.xp._arrays import Convertible, DType, Operand, Shape, ndarray as ndarray
+class Graph:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...

@@ -1,0 +1,52 @@
+"""The logger ``tcuda`` of :mod:`logging`, for events that a program asks about when something is slow or unexpected.
+
+A process that never imports :mod:`logging` pays for a look-up in a dictionary at each event, and the events are seldom:
+no allocation and no launch is one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARIABLE = "TCUDA_LOG"
+"""The environment variable that prints the events to stderr."""
+
+_LEVELS = ("debug", "info", "warning", "error")
+_FORMAT = "%(name)s %(levelname)s at %(relativeCreated).0f ms: %(message)s"
+
+
+def debug(text: str, *values: object) -> None:
+    """Log an event.
+
+    Args:
+        text: A sentence, with ``%s`` and the like for the values.
+        *values: The values.
+    """
+    logging = sys.modules.get("logging")
+    if logging is not None:  # otherwise nobody handles records
+        logging.getLogger("tcuda").debug(text, *values)
+
+
+def print_if_asked(environ: Mapping[str, str]) -> None:
+    """Print the events to stderr if ``TCUDA_LOG`` asks for that.
+
+    Raises:
+        ValueError: ``TCUDA_LOG`` is no level.
+    """
+    level = environ.get(VARIABLE, "").strip().lower()
+    if not level:
+        return
+    if level not in _LEVELS:
+        raise ValueError(f"{VARIABLE} is {environ[VARIABLE]!r}; it can be {', '.join(map(repr, _LEVELS))}.")
+    import logging  # here, because the import takes long
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    logger = logging.getLogger("tcuda")
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False  # a handler of the program would print each event again

@@ -1,0 +1,17 @@
+// Puts thunks into the import table of mpi4py, and takes the thunks out again.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tcuda::mpi {
+
+// Notices the calls that mpi4py makes from now on. Does nothing if mpi4py is not loaded, and if its calls are noticed
+// already. The caller begins and ends one after the other.
+void begin_interception();
+void end_interception();
+
+// The names of the functions that are noticed.
+std::vector<std::string> noticed_functions();
+
+} // namespace tcuda::mpi

@@ -1,0 +1,58 @@
+"""The calls of MPI that mpi4py makes: what they read and write, and until when."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from tcuda import _core
+from tcuda._base.extension_modules import listen, stop_listening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class MpiCalls:
+    """Tells a race detector of the calls of MPI from :meth:`begin` to :meth:`end`.
+
+    mpi4py calls the MPI library by its import table, which leads to the detector meanwhile. A program that imports
+    mpi4py later is watched from then on. A program without mpi4py is not changed.
+
+    Args:
+        detector: The detector.
+    """
+
+    def __init__(self, detector: _core.RaceDetector) -> None:
+        self._detector = detector
+        self._watch: _core.MpiWatch | None = None
+        self._lock = threading.Lock()
+        self._listener: Callable[[], object] | None = None
+
+    def begin(self) -> None:
+        """Watch the calls from now on."""
+        self._listener = self._look
+        listen(self._listener)
+        self._look()
+
+    def end(self) -> None:
+        """End the watch; a second call does nothing."""
+        if self._listener is not None:
+            stop_listening(self._listener)
+            self._listener = None
+        with self._lock:
+            watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.end()
+
+    def _look(self) -> None:
+        """Watch mpi4py if it is loaded: its module is loaded before the module is in ``sys.modules``."""
+        if "mpi4py" not in sys.modules:
+            return
+        with self._lock:
+            if self._watch is None and self._listener is not None:
+                watch = _core.MpiWatch(self._detector)
+                if _core.noticed_mpi_functions():
+                    self._watch = watch
+                else:  # only the package is imported so far
+                    watch.end()

@@ -1,0 +1,140 @@
+// Accesses to memory that the search for races must know. Other modules only check accesses.
+#pragma once
+
+#include "tcuda/launch.h"
+
+#ifdef TCUDA_RACES
+// The line of an access is that of the call, so functions of the headers that access memory are parts of their callers.
+#define TCUDA_AT_CALLER __attribute__((always_inline))
+#else
+#define TCUDA_AT_CALLER
+#endif
+#define TCUDA_ACCESS inline TCUDA_UNSANITIZED __attribute__((always_inline))
+
+namespace tcuda {
+
+constexpr abi::Touch touch_of(bool write) { return write ? abi::Touch::write : abi::Touch::read; }
+constexpr abi::Touch volatile_touch_of(bool write) {
+    return write ? abi::Touch::volatile_write : abi::Touch::volatile_read;
+}
+
+#ifdef TCUDA_RACES
+
+// The linker knows the bounds of the variables of the headers.
+extern "C" TCUDA_HIDDEN char __start_tcuda_own[], __stop_tcuda_own[];
+
+TCUDA_ACCESS bool is_of_headers(abi::Address address) {
+    const auto own = reinterpret_cast<abi::Address>(__start_tcuda_own);
+    return address - own < reinterpret_cast<abi::Address>(__stop_tcuda_own) - own;
+}
+
+inline TCUDA_UNSANITIZED __attribute__((noinline)) void touch_in_core(abi::Address address, unsigned long long size,
+                                                                      abi::Touch kind, const void *site) {
+    // Variables of the module are initialised before the first launch.
+    if (services.touch != nullptr)
+        services.touch(services.grid, address, size, kind, site);
+}
+
+TCUDA_ACCESS void touch(abi::Address address, unsigned long long size, abi::Touch kind, const void *site) {
+    if (!is_of_headers(address))
+        touch_in_core(address, size, kind, site);
+}
+
+// The stamp of an access by the running thread; 0 if the core has to note the access.
+TCUDA_ACCESS AccessStamp stamp_of(const void *site) {
+    if (!race_notes.open)
+        return 0;
+    const AccessStamp now = race_notes.stamps[race_notes.thread];
+    const unsigned number = race_notes.sites[reinterpret_cast<abi::Address>(site) - race_notes.code];
+    return now == 0 || number == 0 ? 0 : now | number;
+}
+
+// Notes an access whose cell is at 4 times the address more than `cells`. False if the core has to note the access.
+template <unsigned size, bool write>
+TCUDA_ACCESS bool noted(abi::Address address, abi::Address cells, const void *site) {
+    if (size > 16 || (size >= shadow_unit && address % shadow_unit != 0) || (size == 2 && address % 2 != 0))
+        return false;
+    const AccessStamp now = stamp_of(site);
+    if (now == 0)
+        return false;
+    ShadowCell *cell = abi::RaceNotes::cell(cells, address);
+    if (size < shadow_unit) {
+        cell = race_notes.bytes(*cell);
+        if (cell == nullptr)
+            return false;
+        cell += address % shadow_unit;
+    }
+    for (unsigned left = size < shadow_unit ? size : size / shadow_unit; left != 0; --left, ++cell)
+        if (!(write ? race_notes.write(*cell, now) : race_notes.read(*cell, now, cells != race_notes.own_cells)))
+            return false;
+    return true;
+}
+
+TCUDA_ACCESS bool is_in(const abi::Span &slot, abi::Address address, unsigned size) {
+    const abi::Address offset = address - slot.begin;
+    return __builtin_expect(offset < slot.bytes && slot.bytes - offset >= size, 1);
+}
+
+// Checks a plain access, and notes it.
+template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *site) {
+    abi::Address cells;
+    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address < own_bytes) {
+        if (is_of_headers(address))
+            return;
+        cells = race_notes.own_cells;
+    } else {
+        const unsigned place = (address >> abi::page_shift) % abi::slot_count;
+        if (!is_in(slots[place], address, size)) {
+            resolve(address, size, write, site);
+            if (!is_in(slots[place], address, size)) {
+                touch(address, size, touch_of(write), site);
+                return;
+            }
+        }
+        cells = race_notes.cells[place];
+        if (cells == 0)
+            return;
+    }
+    if (!noted<size, write>(address, cells, site))
+        touch(address, size, touch_of(write), site);
+}
+
+// Whether the module can note an atomic update for the whole device, which the launch has checked before.
+template <unsigned size> TCUDA_ACCESS bool noted_update(abi::Address address, const void *site) {
+    if (size % shadow_unit != 0 || size > 16 || !race_notes.free_updates)
+        return false;
+    const AccessStamp now = stamp_of(site);
+    if (now == 0)
+        return false;
+    abi::Address cells = race_notes.own_cells;
+    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= own_bytes) {
+        const unsigned place = (address >> abi::page_shift) % abi::slot_count;
+        cells = race_notes.cells[place];
+        if (!is_in(slots[place], address, size) || cells == 0)
+            return false;
+    }
+    ShadowCell *cell = abi::RaceNotes::cell(cells, address);
+    for (unsigned left = size / shadow_unit; left != 0; --left, ++cell)
+        if (!race_notes.update(*cell, now | stamps::weak, cells != race_notes.own_cells))
+            return false;
+    return true;
+}
+
+inline void fence(abi::Scope scope) {
+    if (services.fence != nullptr)
+        services.fence(services.grid, scope);
+}
+
+#else
+
+TCUDA_ACCESS void touch(abi::Address, unsigned long long, abi::Touch, const void *) {}
+template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *site) {
+    check(address, size, write, site);
+}
+inline void fence(abi::Scope) {}
+
+#endif
+
+} // namespace tcuda
+
+#undef TCUDA_ACCESS

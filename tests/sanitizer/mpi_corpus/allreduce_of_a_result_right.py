@@ -1,0 +1,16 @@
+"""The program waits for the stream that computes x before MPI adds x up."""
+
+from mpi4py import MPI
+
+import tcuda
+from tcuda import xp
+
+comm, main = MPI.COMM_SELF, tcuda.current_stream()
+x, y = xp.full(1000, 1.0), xp.zeros(1000)
+tcuda.synchronize()
+
+x.fill(3)
+main.synchronize()
+comm.Allreduce(x, y)
+
+assert float(y.sum()) == 3000

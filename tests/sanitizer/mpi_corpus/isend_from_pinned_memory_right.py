@@ -1,0 +1,20 @@
+"""The program waits for the copy to the host before the program sends the copy."""
+
+from mpi4py import MPI
+
+import tcuda
+from tcuda import xp
+
+comm, main = MPI.COMM_SELF, tcuda.current_stream()
+x, y = xp.full(1000, 1.0), xp.zeros(1000)
+tcuda.synchronize()
+
+host, received = tcuda.memory.zeros_pinned(1000), tcuda.memory.zeros_pinned(1000)
+receiving = comm.Irecv(received, source=0)
+x.get(stream=main, out=host, blocking=False)
+main.synchronize()
+sending = comm.Isend(host, dest=0)
+MPI.Request.Waitall([sending, receiving])
+main.synchronize()
+
+assert received.sum() == 1000

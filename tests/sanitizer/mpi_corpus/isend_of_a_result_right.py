@@ -1,0 +1,18 @@
+"""The program waits for the stream that computes x before the program sends x."""
+
+from mpi4py import MPI
+
+import tcuda
+from tcuda import xp
+
+comm, main = MPI.COMM_SELF, tcuda.current_stream()
+x, y = xp.full(1000, 1.0), xp.zeros(1000)
+tcuda.synchronize()
+
+receiving = comm.Irecv(y, source=0)
+x.fill(3)
+main.synchronize()
+sending = comm.Isend(x, dest=0)
+MPI.Request.Waitall([sending, receiving])
+
+assert float(y.sum()) == 3000

@@ -1,0 +1,78 @@
+"""A typed program that computes with ``tcuda.xp``; mypy and pyright check it in their strict modes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import tcuda
+import tcuda.emulation
+import tcuda.testing
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+xp = tcuda.xp
+
+
+def normalized(x: tcuda.emulation.ndarray) -> tcuda.emulation.ndarray:
+    """Return the rows with the length 1."""
+    lengths = xp.sqrt((x * x).sum(axis=1, keepdims=True))
+    return x / xp.maximum(lengths, 1e-12)
+
+
+def free_memory(device: tcuda.DeviceArgument) -> int:
+    """Return the free bytes of a device."""
+    return tcuda.mem_get_info(device)[0]
+
+
+def main() -> None:
+    """Use functions, methods, dtypes and modules of the namespace."""
+    x = xp.linspace(0, 1, 12, dtype=xp.float32).reshape(3, 4)
+    total: float = xp.zeros(3).sum().item()
+    on_host: npt.NDArray[np.float32] = normalized(x).get()
+    assert total == 0
+    assert on_host.shape == (3, 4)
+    values, step = xp.linspace(0, 1, 5, retstep=True)
+    assert float(step) == 0.25
+    joined = xp.concatenate([values, xp.asarray([2.0, 3.0])], axis=0)
+    rows, columns = xp.nonzero(x > 0.5)
+    assert len(rows) == len(columns)
+    u, s, vh = xp.linalg.svd(xp.eye(3))
+    assert (u.shape, s.shape, vh.shape) == ((3, 3), (3,), (3, 3))
+    assert xp.fft.fft(joined).dtype == xp.complex128
+    assert xp.random.default_rng(1).random(3).shape == (3,)
+    fraction, whole = xp.modf(joined)
+    assert (fraction + whole == joined).all()
+    x[0] = -x[1] @ xp.eye(4, dtype=x.dtype)
+    x += 1
+    x[x > 1] = 0
+    assert x.astype(np.int32).T.flatten().max() >= 0
+    assert xp.where(x > 0, x, 0).ndim == 2
+    with xp.cuda.Device(0):
+        assert xp.asnumpy(x).dtype == np.float32
+    square = xp.ElementwiseKernel("T x", "T y", "y = x * x", "square")
+    assert isinstance(square, xp.ElementwiseKernel)
+    assert free_memory("cuda:0") == free_memory(None) == free_memory(xp.cuda.Device(0))
+    assert tcuda.Stream(priority=-1).priority <= 0
+    tcuda.testing.assert_array_equal(xp.arange(3) * 2, [0, 2, 4])
+
+
+def refused() -> None:
+    """Use what CuPy does not have: both checkers must refuse these lines."""
+    xp.onez(3)  # type: ignore[attr-defined]
+    xp.zeros(3).summ()  # type: ignore[attr-defined]
+    xp.zeros(3, dtipe=xp.float32)  # type: ignore[call-arg]
+    xp.sum([1, 2, 3])  # type: ignore[arg-type]
+    xp.sin("1")  # type: ignore[arg-type]
+    xp.linalg.inverse(xp.eye(2))  # type: ignore[attr-defined]
+    free_memory(1.5)  # type: ignore[arg-type]
+    xp.concatenate(1.0)  # type: ignore[arg-type]
+    tcuda.Stream(prio=3)  # type: ignore[call-arg]
+    tcuda.Stream(stream_ptr="0")  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()
+    print("done")
