@@ -1561,6 +1561,21 @@ def note_calls(
 def stop_noting_calls() -> None:
     """End what :func:`note_calls` has begun."""
 
+def note_stacks_of(type: type[Any]) -> None:
+    """Note the stack when an object of a type is called, for work that the call queues without Python's lock.
+
+    A second call for the same type does nothing.
+
+    Args:
+        type: A type whose calls run no code of the program.
+
+    Raises:
+        RuntimeError: Python's type has no slot for calls, or there are too many types.
+    """
+
+def stop_noting_stacks() -> None:
+    """End what :func:`note_stacks_of` has begun, for all types."""
+
 def forget_prepared_calls() -> None:
     """Let :func:`note_calls` prepare all objects again."""
 
