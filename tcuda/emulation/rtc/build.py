@@ -19,6 +19,7 @@ from tcuda.emulation.rtc import (
     conversions,
     headers,
     launch_bounds,
+    linked_libraries,
     missing_headers,
     operators,
     precompiled,
@@ -69,6 +70,7 @@ _GCC = (
     "-fdiagnostics-color=never",
     # Without this flag, all loaded modules would share the variables of templates and inline functions.
     "-fno-gnu-unique",
+    linked_libraries.WITHOUT,
 )
 _CLANG = ("-fno-color-diagnostics",)
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
@@ -131,6 +133,7 @@ def build(
     jitify: bool = False,
     recorded: bool = False,
     races: bool = False,
+    memory: bool | None = None,
 ) -> tuple[bytes, str]:
     """Return the shared library of ``code``, and the messages of the compiler.
 
@@ -144,8 +147,9 @@ def build(
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
         jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
         recorded: Whether launches can note every access of the kernels. Such kernels are slower.
-        races: Whether launches can find races in the kernels. Such kernels are slower still. Their library has the
-            lines of the source (:mod:`tcuda.emulation.rtc.source_lines`).
+        races: Whether launches can find races in the kernels. Such kernels are slower still.
+        memory: Whether accesses to memory are checked, as the user has chosen if None. Such a library has the lines of
+            the source (:mod:`tcuda.emulation.rtc.source_lines`).
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
@@ -157,7 +161,7 @@ def build(
     except InvalidOption as error:
         raise request.failure(str(error)) from None
     used = compiler.find()
-    checked = checks.chosen().memory
+    checked = checks.chosen().memory if memory is None else memory
     key = _key(request, used, checked)
     # Headers of the caller may change at any time, so only the compiler knows whether a library is up to date.
     stable = not translated.include and "-include" not in translated.flags and '#include "' not in code
@@ -233,22 +237,23 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     added = checks.flags(compiled, memory=checked, clang=used.is_clang, recorded=request.recorded, races=request.races)
     flags = [*_FLAGS, *added]
     apart, objects = support.linked(used, [*own, *flags], folder)
-    precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
-    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *checks.libraries(added)]
-    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder)
+    descriptors = precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
+    libraries = linked_libraries.arguments(used, folder, whole=request.has_host_headers)
+    rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries]
+    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder, descriptors)
     if not done.returncode and conversions.are_in(done.stderr, [str(headers.folder()), "tcuda/"]):
         path.write_text(conversions.without_names(text + registered), "utf-8", "surrogatepass")
         asking = [*flags, *apart, conversions.FLAG, conversions.TABS, "-fsyntax-only"]
-        told = used.run([*common, *asking, "-x", "c++", FILE], folder)
+        told = used.run([*common, *asking, "-x", "c++", FILE], folder, descriptors)
         text = conversions.rewritten(text, told.stderr, FILE)
         path.write_text(text + registered, "utf-8", "surrogatepass")
-        done = used.run([*common, *flags, *rest], folder)
+        done = used.run([*common, *flags, *rest], folder, descriptors)
     if done.returncode and (text != prepared or conversions.FLAG in done.stderr):
         # The source has an error, or uses an operator in a way that its tokens do not tell. The messages quote the
         # source as it is.
         path.write_text(prepared + registered, "utf-8", "surrogatepass")
         checking = checks.OF_OPERATORS if checked and not used.is_clang else ()
-        done = used.run([*common, *flags, *checking, *rest], folder)
+        done = used.run([*common, *flags, *checking, *rest], folder, descriptors)
     messages = _messages(conversions.without_warnings(done.stderr))
     if done.returncode and _EXPRESSIONS in messages:
         # If a brace of the source is missing, the compiler complains about the added lines. So the messages are those

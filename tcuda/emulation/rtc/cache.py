@@ -57,15 +57,26 @@ class Folder:
 
     def find(self, key: str, suffix: str = LIBRARY) -> bytes | None:
         """Return the content for ``key``; None if no file exists for ``key``, or if the file is broken."""
+        descriptor, content = self._opened(f"{key}{suffix}")
+        if descriptor is not None:
+            os.close(descriptor)
+        return content
+
+    def opened(self, key: str, suffix: str = LIBRARY) -> int | None:
+        """Return a descriptor of the file for ``key``, whose hash follows the content; None without a whole file."""
+        return self._opened(f"{key}{suffix}")[0]
+
+    def _opened(self, name: str) -> tuple[int, bytes] | tuple[None, None]:
         try:
             with owned_folder.opened(self._start, self._steps, make=False) as folder:
-                content = _read(folder, f"{key}{suffix}")
+                descriptor, content = _read(folder, name)
         except OSError:
-            return None
+            return None, None
         end = len(content) - len(_MARK) - hashlib.sha256().digest_size
         if end < 0 or content[end:] != _MARK + hashlib.sha256(content[:end]).digest():
-            return None
-        return content[:end]
+            os.close(descriptor)
+            return None, None
+        return descriptor, content[:end]
 
     def store(self, key: str, content: bytes, suffix: str = LIBRARY) -> None:
         """Store ``content`` under ``key``.
@@ -102,13 +113,18 @@ class Folder:
                 break
 
 
-def _read(folder: int, name: str) -> bytes:
+def _read(folder: int, name: str) -> tuple[int, bytes]:
+    """Return a descriptor of a file, and what is in the file."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as file:
-        content = file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    try:
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
         with contextlib.suppress(OSError):
             os.utime(descriptor)  # The removal of old files looks at this time.
-    return content
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, content
 
 
 def _write(folder: int, name: str, content: bytes) -> None:
@@ -136,11 +152,29 @@ class Cache:
     def __init__(self, folder: Folder | None) -> None:
         self.folder = folder
         self._memory: dict[str, bytes] = {}
+        self._descriptors: dict[str, tuple[int, tuple[int, ...]]] = {}
+        """The descriptor of each file that :meth:`descriptor` has found, and what tells that the file is the same."""
 
     def find(self, key: str, suffix: str = LIBRARY) -> bytes | None:
         """Return what is stored under ``key``; None if nothing is."""
         found = self._memory.get(f"{key}{suffix}")
         return found if found is not None or self.folder is None else self.folder.find(key, suffix)
+
+    def descriptor(self, key: str, suffix: str) -> int | None:
+        """Return a descriptor of the file for ``key``, which stays open; None if the folder has no whole file.
+
+        The file is read and compared with its hash at the first call in this process, and not at later calls.
+        """
+        name = f"{key}{suffix}"
+        known = self._descriptors.get(name)
+        if known is not None and _identity(known[0]) == known[1]:
+            return known[0]
+        opened = None if self.folder is None else self.folder.opened(key, suffix)
+        if opened is None:
+            self._descriptors.pop(name, None)
+        else:
+            self._descriptors[name] = opened, _identity(opened)
+        return opened
 
     def store(self, key: str, content: bytes, suffix: str = LIBRARY) -> None:
         """Store ``content`` under ``key``.
@@ -163,6 +197,15 @@ class Cache:
                     RuntimeWarning,
                     stacklevel=stacklevel(),
                 )
+
+
+def _identity(descriptor: int) -> tuple[int, ...]:
+    """Return numbers that tell an open file and its size; none if the program has closed the descriptor."""
+    try:
+        state = os.fstat(descriptor)
+    except OSError:
+        return ()
+    return state.st_dev, state.st_ino, state.st_size
 
 
 def key_of(*parts: str) -> str:

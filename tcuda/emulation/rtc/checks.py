@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 VARIABLE = "TCUDA_EMULATED_CHECKS"
 """The variable with the choice."""
@@ -40,10 +40,9 @@ OF_OPERATORS = (
     "-fno-sanitize-recover=shift-exponent,float-cast-overflow",
 )
 """The flags for a source whose shifts and casts are those of the processor."""
-_WITHOUT_LIBRARIES = "-nodefaultlibs"
 # Each access to memory calls a function, and an access to a volatile variable calls another function. The functions of
 # the headers take the place of the library of this sanitizer, which would replace functions of the whole process.
-_EACH = ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1", _WITHOUT_LIBRARIES)
+_EACH = ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1")
 _GCC_EACH = (
     *_EACH,
     # The compiler adds no checks to the copies that take the place of calls of these functions.
@@ -53,9 +52,11 @@ _GCC_EACH = (
     "-fno-builtin-memcmp",
     *_GCC[4:],
 )
-_RACES = ("-DTCUDA_RACES=1", "-g1", "-fno-code-hoisting")
-"""The flags that tell a launch where each access is. Of the debug information, only the lines are needed. Code hoisting
-would make one access of two equal ones in different branches, and so lose a line.
+_LINES = "-g1"
+"""The flag that gives a library the lines of its source. Of the debug information, reports need nothing else."""
+_RACES = ("-DTCUDA_RACES=1", "-fno-code-hoisting")
+"""The flags that tell a launch where each access is. Code hoisting would make one access of two equal ones in different
+branches, and so lose a line.
 """
 _GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")
@@ -78,7 +79,6 @@ _CLANG_RECORDED = (
     *_CLANG,
     *(word for setting in ("-asan-opt-same-temp=0", "-asan-opt-globals=0") for word in ("-mllvm", setting)),
 )
-_DEFAULT_LIBRARIES = ("-lstdc++", "-lm", "-lc", "-lgcc")
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,6 @@ def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races
         used = _GCC_EACH if memory else _GCC_STEPS
     else:
         used = _GCC if memory else ()
-    return (*used, *_ALIGNMENT) if memory and _WITH_PARTS.search(code) else used
-
-
-def libraries(flags: Sequence[str]) -> tuple[str, ...]:
-    """Return the flags that name the libraries which ``flags`` leave out."""
-    return _DEFAULT_LIBRARIES if _WITHOUT_LIBRARIES in flags else ()
+    if not memory:
+        return used
+    return (*used, _LINES, *(_ALIGNMENT if _WITH_PARTS.search(code) else ()))

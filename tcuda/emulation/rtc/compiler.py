@@ -40,8 +40,16 @@ class Compiler:
         """Whether the compiler takes the flags of clang, and not the flags of gcc."""
         return "clang" in self.version.lower()
 
-    def run(self, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-        """Run the compiler in ``folder``, and return its exit status and its output."""
+    def run(
+        self, arguments: Sequence[str], folder: Path, descriptors: Sequence[int] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the compiler in ``folder``, and return its exit status and its output.
+
+        Args:
+            arguments: The arguments.
+            folder: The folder.
+            descriptors: The open files of this process that the compiler gets under the same numbers.
+        """
         # Other languages would change the messages, and a locale without UTF-8 would change their quotation marks.
         environment = {**os.environ, "LC_ALL": "C"}
         return subprocess.run(
@@ -49,6 +57,7 @@ class Compiler:
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
+            pass_fds=descriptors,
             capture_output=True,
             text=True,
             errors="replace",

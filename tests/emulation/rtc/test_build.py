@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import re
 import shutil
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from tcuda.emulation import rtc
+from tcuda.emulation import rtc, xp
 from tcuda.emulation.rtc import CompileException, build, checks, headers
 from tcuda.emulation.rtc.errors import ordered
 
@@ -178,8 +180,8 @@ with concurrent.futures.ThreadPoolExecutor(3) as pool:
     print(len(set(pool.map(lambda _: build({KERNEL!r})[0], range(3)))))
 """
     assert output_of(code, TCUDA_CACHE_DIR=str(cache_folder.parent)) == "1"
-    # The precompiled header and the object file are for all kernels.
-    assert sorted(path.suffix for path in cache_folder.iterdir()) == [".gch", ".o", ".so"]
+    # The precompiled header, the object file and the empty library are for all kernels.
+    assert sorted(path.suffix for path in cache_folder.iterdir()) == [".gch", ".o", ".so", ".so"]
 
 
 def test_messages_about_the_source_come_before_messages_about_headers() -> None:
@@ -249,3 +251,35 @@ def test_a_wrong_check_says_what_is_allowed() -> None:
         match="memory, memory:neighbours=off, padding, barriers, types, races, init. races:benign=off is races without",
     ):
         checks.parsed("race", "checks")
+
+
+VIRTUAL = """
+struct Shape {
+    virtual int area() const = 0;
+    virtual ~Shape() {}
+};
+struct Square : Shape {
+    int side;
+    Square(int side) : side(side) {}
+    int area() const override { return side * side; }
+};
+extern "C" __global__ void f(double* x, int side) {
+    Shape* shape = new Square(side);
+    double* values = new double[side];
+    values[side - 1] = sin((double)shape->area());
+    x[0] = values[side - 1];
+    delete[] values;
+    delete shape;
+}
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("value", ["0", "1", "memory,races"])
+def test_a_kernel_finds_the_names_of_the_libraries_that_the_linker_has_not_read(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", value)
+    x = xp.zeros(1)
+    xp.RawKernel(VIRTUAL, "f")((1,), (1,), (x, np.int32(3)))
+    assert x.item() == math.sin(9)

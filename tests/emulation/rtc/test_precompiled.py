@@ -31,9 +31,9 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run = compiler.Compiler.run
 
     def run_and_list(
-        self: compiler.Compiler, arguments: Sequence[str], folder: Path
+        self: compiler.Compiler, arguments: Sequence[str], folder: Path, descriptors: Sequence[int] = ()
     ) -> subprocess.CompletedProcess[str]:
-        done = run(self, ["-H", *arguments], folder)
+        done = run(self, ["-H", *arguments], folder, descriptors)
         if FILE in arguments:
             found.append(done.stderr)
         return done

@@ -127,7 +127,7 @@ inline TCUDA_UNSANITIZED __attribute__((noinline)) void note_rarer(abi::Address 
 
 template <unsigned size, bool write>
 inline TCUDA_UNSANITIZED __attribute__((noinline)) void access_without_slot(abi::Address address, const void *site) {
-    resolve(address, size, write);
+    resolve(address, size, write, site);
     const unsigned place = (address >> abi::page_shift) % abi::slot_count;
     const bool resolved = is_in(slots[place], address, size);
     if (!resolved)
@@ -188,8 +188,8 @@ inline void fence(abi::Scope scope) {
 #else
 
 TCUDA_ACCESS void touch(abi::Address, unsigned long long, abi::Touch, const void *) {}
-template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *) {
-    check(address, size, write);
+template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *site) {
+    check(address, size, write, site);
 }
 inline void fence(abi::Scope) {}
 
