@@ -14,12 +14,13 @@ from tcuda.emulation.cupyx.jit.values import Code, Scope, Value, code_of
 from tcuda.emulation.internals.util import experimental
 from tcuda.emulation.kernels.parts import generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of
-from tcuda.emulation.kernels.parts.call_arguments import Scalar
-from tcuda.emulation.kernels.parts.user_kernel import CompiledKernels
+from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from tcuda.emulation.kernels.raw_kernel import RawKernel as LaunchedKernel
 
 _MODES = ("cuda", "numpy")
 
@@ -41,7 +42,7 @@ class RawKernel:
         self._mode = mode
         self._device = device
         self._codes: dict[tuple[generated_source.Form, ...], str] = {}
-        self._kernels = CompiledKernels()
+        self._kernels: dict[tuple[generated_source.Form, ...], LaunchedKernel] = {}
 
     def __call__(
         self,
@@ -68,12 +69,13 @@ class RawKernel:
         """
         values = [self._operand(arg) for arg in args]
         forms = tuple(map(generated_source.form_of, values))
-        function = self._kernels.find(forms)
+        function = self._kernels.get(forms)
         if function is None:
             source = self._codes.get(forms)
             if source is None:
                 source = self._codes.setdefault(forms, Program(self._mode).kernel(self._function, forms))
-            function = self._kernels.add(forms, forms, self._function.__name__, source, ())
+            kernel = RawModule(code=source).get_function(self._function.__name__)
+            function = self._kernels.setdefault(forms, kernel)
         function(grid, block, generated_source.arguments_of(values, []), shared_mem=shared_mem, stream=stream)
 
     def __getitem__(self, grid_and_block: tuple[Any, Any]) -> Callable[..., None]:
@@ -100,8 +102,10 @@ class RawKernel:
         if isinstance(arg, Strided):
             return layout_of(arg)
         if isinstance(arg, (bool, int, float, complex, np.generic)):
-            typed: np.generic = Scalar(arg).typed(dtype_of_number(arg, self._mode))
-            return typed
+            typed = np.empty((), dtype_of_number(arg, self._mode))
+            typed[()] = arg
+            scalar: np.generic = typed[()]
+            return scalar
         raise TypeError(f"{type(arg)} is not supported for RawKernel")
 
     @property

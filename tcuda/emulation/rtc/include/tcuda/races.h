@@ -85,7 +85,7 @@ template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address addre
     } else {
         const unsigned place = (address >> abi::page_shift) % abi::slot_count;
         if (!is_in(slots[place], address, size)) {
-            resolve(address, size, write);
+            resolve(address, size, write, site);
             if (!is_in(slots[place], address, size)) {
                 touch(address, size, touch_of(write), site);
                 return;
@@ -128,8 +128,8 @@ inline void fence(abi::Scope scope) {
 #else
 
 TCUDA_ACCESS void touch(abi::Address, unsigned long long, abi::Touch, const void *) {}
-template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *) {
-    check(address, size, write);
+template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *site) {
+    check(address, size, write, site);
 }
 inline void fence(abi::Scope) {}
 
