@@ -102,9 +102,9 @@ class RawKernel:
         if isinstance(arg, Strided):
             return layout_of(arg)
         if isinstance(arg, (bool, int, float, complex, np.generic)):
-            typed = np.empty((), dtype_of_number(arg, self._mode))
-            typed[()] = arg
-            scalar: np.generic = typed[()]
+            typed = np.empty(1, dtype_of_number(arg, self._mode))
+            typed[0] = arg
+            scalar: np.generic = typed[0]
             return scalar
         raise TypeError(f"{type(arg)} is not supported for RawKernel")
 
