@@ -14,7 +14,6 @@ from tcuda.emulation.cupyx.jit.values import Code, Scope, Value, code_of
 from tcuda.emulation.internals.util import experimental
 from tcuda.emulation.kernels.parts import generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of
-from tcuda.emulation.kernels.parts.call_arguments import Scalar
 from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.strided import Strided
 
@@ -103,7 +102,9 @@ class RawKernel:
         if isinstance(arg, Strided):
             return layout_of(arg)
         if isinstance(arg, (bool, int, float, complex, np.generic)):
-            scalar: np.generic = Scalar(arg).typed(dtype_of_number(arg, self._mode))
+            typed = np.empty((), dtype_of_number(arg, self._mode))
+            typed[()] = arg
+            scalar: np.generic = typed[()]
             return scalar
         raise TypeError(f"{type(arg)} is not supported for RawKernel")
 
