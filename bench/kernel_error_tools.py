@@ -64,6 +64,7 @@ _TITLES = {
     "alignment": "a misaligned address",
     "unwritten_global": "global memory that nothing has written",
     "unwritten_shared": "shared memory that nothing has written",
+    "unwritten_structures": "a structure that nothing has written",
     "unwritten_local": "a local variable without a value",
     "barriers": "a barrier or a mask that misses threads",
 }

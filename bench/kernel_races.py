@@ -352,7 +352,7 @@ def _compiled(kernel: Kernel, checks: str) -> Any:
 
 
 def measure(kernel: Kernel, turns: int) -> tuple[float, float]:
-    """Return the least processor time of a launch with the checks of memory, and that with the search for races, in seconds."""
+    """Return the least processor times of a launch in seconds: with the checks of memory, and with the search."""
     sides = [_compiled(kernel, checks) for checks in ("memory", "memory,races")]
     arguments = kernel.arguments(tcuda.emulation.xp)
     times: list[list[float]] = [[], []]

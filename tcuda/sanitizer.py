@@ -21,6 +21,7 @@ from tcuda._sanitizer._kernel_race import KernelMemory, KernelRace, KernelRaceAc
 from tcuda._sanitizer._race import Race, RaceAccess, RaceAllocation
 from tcuda._sanitizer._report import Report
 from tcuda._sanitizer._suppressions import suppress, suppressed
+from tcuda._sanitizer._unwritten_read import UnwrittenRead
 from tcuda._sanitizer._uses import uses
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "RaceWarning",
     "Report",
     "UnwrittenMemoryError",
+    "UnwrittenRead",
     "check",
     "suppress",
     "suppressed",

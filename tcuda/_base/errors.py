@@ -5,7 +5,7 @@ This module does not import CuPy, so that ``except tcuda.OutOfMemoryError`` work
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._base import statuses
 from tcuda._base.statuses import Status
@@ -98,12 +98,23 @@ class UnwrittenMemoryError(AcceleratorError):
     raises the error, as for other failures of kernels. The device stays usable. The status is 719, which stands for the
     failure of a launch.
 
+    Attributes:
+        reads: The reads of a kernel, each a :class:`~tcuda.sanitizer.UnwrittenRead`; empty for other work.
+
     Example:
         >>> issubclass(tcuda.sanitizer.UnwrittenMemoryError, tcuda.AcceleratorError)
         True
     """
 
     __module__ = "tcuda.sanitizer"
+
+    def __init__(self, error_code: int, call: str = "", details: str = "", reads: tuple[Any, ...] = ()) -> None:
+        """Describe a use of unwritten memory by ``call``."""
+        super().__init__(error_code, call, details)
+        self.reads = reads
+
+    def __reduce__(self) -> tuple[type[UnwrittenMemoryError], tuple[int, str, str, tuple[Any, ...]]]:  # type: ignore[override]
+        return type(self), (self.error_code, self.call, self.details, self.reads)
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):

@@ -54,7 +54,7 @@ def place_of(stack: int) -> Place | None:
         The outermost line if all lines are of libraries. None if the stack has no lines.
     """
     places = [Place(frame["filename"], frame["line"], frame["name"]) for frame in _core.frames_of(stack)]
-    return next((place for place in places if is_user_code(place.filename)), places[-1] if places else None)
+    return next((place for place in places if not is_library(place.filename)), places[-1] if places else None)
 
 
 def is_python(filename: str) -> bool:
@@ -67,10 +67,16 @@ def is_user_code(filename: str) -> bool:
 
     Python's own modules, tcuda, CuPy, NumPy, SciPy and torch are no such programs. The demo of tcuda is one.
     """
+    return is_python(filename) and not is_library(filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_library(filename: str) -> bool:
+    """Return whether a file with Python code belongs to Python, to tcuda, or to a library that calls tcuda."""
     own = _name_in_package(filename)
     if own is not None:
-        return own.startswith(_EXAMPLE)
-    return is_python(filename) and not _MACHINERY.search(filename)
+        return not own.startswith(_EXAMPLE)
+    return filename.startswith("<frozen ") or bool(_MACHINERY.search(filename))
 
 
 def _name_in_package(filename: str) -> str | None:
@@ -91,4 +97,4 @@ def _files() -> frozenset[str]:
     return frozenset(str(path.relative_to(folder)) for path in folder.rglob("*.py"))
 
 
-__all__ = ["Place", "calling_place", "is_python", "is_user_code", "place_of"]
+__all__ = ["Place", "calling_place", "is_library", "is_python", "is_user_code", "place_of"]

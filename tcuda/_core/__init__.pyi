@@ -357,9 +357,12 @@ class EmulatedLaunch:
         variables: The beginning and the end of each global variable of the module, which is memory of a device. All
             other variables of the module are shared memory.
         races: Whether the launch looks for races between its threads. The module must be built with ``races``.
+        marked: Whether the launch looks for reads of bytes that nothing has written.
+        strict_marks: Whether no object of the module has bytes that nobody writes, such as padding. Then a read of a
+            number with one unwritten byte counts. Otherwise all bytes of the read must be unwritten.
         marks: The beginning and the end of each block with bytes that nothing has written, and the address of its
             marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
-            memory, which has no contents when a block of threads begins. The launch looks for reads of unwritten bytes.
+            memory, which has no contents when a block of threads begins.
         marks_shared: Whether the dynamic shared memory has marks, too.
 
     Raises:
@@ -381,18 +384,40 @@ class EmulatedLaunch:
         finds_changes: bool = False,
         variables: Sequence[tuple[int, int]] = (),
         races: bool = False,
+        marked: bool = False,
+        strict_marks: bool = False,
         marks: Sequence[tuple[int, int, int]] = (),
         marks_shared: bool = False,
     ) -> None: ...
-    def keep_marks(self) -> list[int]:
-        """Set the marks of the bytes that the launch has written, and return how many of each block they are."""
+    def mark(self, begin: int, end: int, marks: int) -> None:
+        """Let the launch know of a block with unwritten bytes, before the block is allowed.
+
+        Args:
+            begin: The beginning of the block.
+            end: The end of the block.
+            marks: The address of the marks.
+        """
+
+    def keep_marks(self) -> list[tuple[int, int]]:
+        """Set the marks of the bytes that the launch has written.
+
+        Returns:
+            The beginning of each block with such bytes, and their number.
+        """
 
     @property
-    def unwritten_reads(self) -> tuple[int, int, int, tuple[int, int, int], tuple[int, int, int]] | None:
-        """The reads of bytes that nothing has written, of which the first counts; None if there are none.
+    def unwritten_reads(self) -> list[tuple[int, int, int, tuple[int, int, int], tuple[int, int, int], int]]:
+        """The reads of bytes that nothing has written, for each of the first 64 places of the code that read so.
 
-        The value has the address and the size of the first read, the number of reads, and the thread and the block of
-        the first read.
+        An item has the address and the size of the first read, the number of reads, and the thread, the block and the
+        place of the first read, as :attr:`codes` has places.
+        """
+
+    @property
+    def codes(self) -> list[int]:
+        """The places in the library of what :meth:`run` has returned: an access, a failure, or all waiting threads.
+
+        A place is that behind a call, or 0 if it is not known.
         """
 
     @property
@@ -1535,6 +1560,21 @@ def note_calls(
 
 def stop_noting_calls() -> None:
     """End what :func:`note_calls` has begun."""
+
+def note_stacks_of(type: type[Any]) -> None:
+    """Note the stack when an object of a type is called, for work that the call queues without Python's lock.
+
+    A second call for the same type does nothing.
+
+    Args:
+        type: A type whose calls run no code of the program.
+
+    Raises:
+        RuntimeError: Python's type has no slot for calls, or there are too many types.
+    """
+
+def stop_noting_stacks() -> None:
+    """End what :func:`note_stacks_of` has begun, for all types."""
 
 def forget_prepared_calls() -> None:
     """Let :func:`note_calls` prepare all objects again."""

@@ -175,15 +175,26 @@ def begin(cupy: Any, table: Any = _core) -> None:
         try:
             _watch.begin()
             _core.note_calls(function.Function, cupy.ndarray, cupy.cuda.MemoryPointer, _watch.prepare)
+            for kernel_type in _kernel_types(cupy):
+                _core.note_stacks_of(kernel_type)
         except BaseException:
             end()
             raise
+
+
+def _kernel_types(cupy: Any) -> list[type[Any]]:
+    """Return CuPy's types of operations that launch kernels without Python's lock."""
+    reduction = getattr(getattr(cupy, "_core", None), "_reduction", None)
+    types = [cupy.ufunc, cupy.ElementwiseKernel, cupy.ReductionKernel]
+    simple = getattr(reduction, "_SimpleReductionKernel", None)  # private: another version may not have the type
+    return [*types, simple] if isinstance(simple, type) else types
 
 
 def end() -> None:
     """Tell the core no more of kernels and their arrays; a second call does nothing."""
     global _watch
     with _lock:
+        _core.stop_noting_stacks()
         _core.stop_noting_calls()
         watch, _watch = _watch, None
         if watch is not None:
@@ -194,6 +205,7 @@ def _forget_in_child() -> None:
     global _lock, _watch
     _lock = threading.RLock()  # another thread of the parent may have held the lock
     _watch = None
+    _core.stop_noting_stacks()
     _core.stop_noting_calls()
 
 

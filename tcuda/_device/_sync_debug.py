@@ -191,7 +191,17 @@ class SyncCounter:
         self._counts: dict[tuple[str, int, str], int] = {}
 
     def start(self) -> None:
-        """Count from now on; a second call does nothing."""
+        """Count from now on; a second call does nothing.
+
+        Example:
+            >>> total = xp.ones(3).sum()
+            >>> counter = tcuda.SyncCounter()
+            >>> counter.start()
+            >>> host = total.get()
+            >>> counter.stop()
+            >>> len(counter.counts())
+            1
+        """
         global _counters
         with _lock:
             if self not in _counters:
@@ -199,7 +209,18 @@ class SyncCounter:
             _adapt()
 
     def stop(self) -> None:
-        """Stop counting; a second call does nothing."""
+        """Stop counting; a second call does nothing.
+
+        Example:
+            >>> total = xp.ones(3).sum()
+            >>> counter = tcuda.SyncCounter()
+            >>> counter.start()
+            >>> host = total.get()
+            >>> counter.stop()
+            >>> host = total.get()  # is not counted
+            >>> counter.counts()[0]["count"]
+            1
+        """
         global _counters
         with _lock:
             _counters = tuple(counter for counter in _counters if counter is not self)
@@ -211,6 +232,15 @@ class SyncCounter:
         Returns:
             A dict for each line and call: ``"call"``, the name of the call that waits, such as ``"ndarray.get"``;
             ``"file"`` and ``"line"``, the place in the program; ``"count"``, how often the call has waited.
+
+        Example:
+            >>> total = xp.ones(3).sum()
+            >>> counter = tcuda.SyncCounter()
+            >>> counter.start()
+            >>> host = total.get()
+            >>> counter.stop()
+            >>> [(row["call"], row["count"]) for row in counter.counts()]
+            [('ndarray.get', 1)]
         """
         with _lock:
             rows = sorted((-count, *place) for place, count in dict(self._counts).items())

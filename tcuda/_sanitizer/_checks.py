@@ -15,6 +15,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tcuda._base.arguments import text
+from tcuda._base.user_code import is_library
 from tcuda._base.warnings import stacklevel
 from tcuda._core import set_variable
 from tcuda._process import races
@@ -22,13 +23,12 @@ from tcuda._process.fork import call_in_child
 from tcuda._sanitizer._description import race_of, stacks_of
 from tcuda._sanitizer._errors import (
     CUDASanitizerErrors,
-    KernelRaceError,
     RaceWarning,
     UnsynchronizedAccessError,
 )
 from tcuda._sanitizer._log import log
 from tcuda._sanitizer._lost import note_lost_errors, stop_noting
-from tcuda._sanitizer._stacks import frame_of, is_library, living_frames
+from tcuda._sanitizer._stacks import frame_of, living_frames
 from tcuda._sanitizer._suppressions import is_suppressed, read_suppressions
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tcuda._sanitizer._description import Stacks
     from tcuda._sanitizer._found import FoundRace
     from tcuda._sanitizer._found_in_kernel import FoundInKernel
+    from tcuda._sanitizer._kernel_race import KernelRace
     from tcuda._sanitizer._race import Race
     from tcuda._sanitizer._report import Report
 
@@ -252,17 +253,15 @@ def _on_race(found: _core.Race) -> None:
         check.receive(found)
 
 
-def tell_races_of_kernel(found: Sequence[FoundInKernel], call: str, left_out: int) -> None:
-    """Give the races inside of a kernel to the check of the code that waits for the launch.
+def tell_races_of_kernel(found: Sequence[FoundInKernel], error: Callable[[list[KernelRace]], BaseException]) -> None:
+    """Give what was found in a kernel to the check of the code that waits for the launch.
 
     Args:
-        found: The races of one launch.
-        call: The text of the launch.
-        left_out: The number of races of the launch that are not known.
+        found: The races of one launch, or its reads of unwritten memory.
+        error: Returns the error that is raised if there is no check.
 
     Raises:
         CUDASanitizerErrors: The mode of the check is ``"raise"``.
-        KernelRaceError: There is no check.
         RaceWarning: The mode of the check is ``"warn"``, and the program makes errors of warnings.
     """
     check = _current()
@@ -272,7 +271,7 @@ def tell_races_of_kernel(found: Sequence[FoundInKernel], call: str, left_out: in
     read_suppressions()
     races = [one.describe() for one in found if not is_suppressed(one.stacks.all, one.overlap)]
     if races:
-        raise KernelRaceError(races, call, left_out)
+        raise error(races)
 
 
 def _current() -> ActiveCheck | None:

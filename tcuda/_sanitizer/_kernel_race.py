@@ -201,18 +201,25 @@ class KernelRace(Race):
     @property
     def details(self) -> str:
         """The race in words, without the heading."""
-        allocated = next(iter(self.allocation.stack), None) if self.allocation is not None else None
-        where = f", allocated at {_place(allocated)}" if allocated is not None else ""
         lines = [
-            f"  Memory: {self.memory.text}{where}",
+            self._memory_text,
             f"    {self.previous.text}",
             f"    {self.current.text}",
             f"  Missing: {self.missing.sentence}",
+            *self._launch_text,
         ]
-        launched = next(iter(self.current.launch_stack or self.current.stack), None)
-        if launched is not None:
-            lines.append(f"  Launched at {_place(launched)}")
         return "\n".join(lines)
+
+    @property
+    def _memory_text(self) -> str:
+        allocated = next(iter(self.allocation.stack), None) if self.allocation is not None else None
+        where = f", allocated at {_place(allocated)}" if allocated is not None else ""
+        return f"  Memory: {self.memory.text}{where}"
+
+    @property
+    def _launch_text(self) -> list[str]:
+        launched = next(iter(self.current.launch_stack or self.current.stack), None)
+        return [] if launched is None else [f"  Launched at {_place(launched)}"]
 
     def __str__(self) -> str:
         same = ", and write the same value" if self.benign else ""

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcuda._base.user_code import is_library
 from tcuda._sanitizer._cells import is_outside, is_shell, runs_cells, shown
 
 if TYPE_CHECKING:
@@ -22,13 +23,9 @@ _PROGRAMS = os.path.join(_PACKAGE, "demo", "")  # noqa: PTH118
 """The folder of tcuda's example program, which is a user of tcuda like any other program."""
 
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
-_SITE_PACKAGES = (os.path.join(_STANDARD, "site-packages", ""), os.path.join(_STANDARD, "dist-packages", ""))  # noqa: PTH118
 _RUNPY = os.path.join(_STANDARD, "runpy.py")  # noqa: PTH118
 _STARTERS = tuple(os.path.join(_STANDARD, "multiprocessing", name) for name in ("spawn.py", "forkserver.py"))  # noqa: PTH118
 """The files whose functions are the command of a process that :mod:`multiprocessing` starts."""
-
-_LIBRARIES = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("cupy", "cupyx", "numpy"))
-"""Parts of paths of array libraries, which call tcuda for the user's line."""
 
 
 class Frame(NamedTuple):
@@ -84,13 +81,6 @@ def living_frames() -> Iterator[FrameType]:
         if not _is_own(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
-
-
-def is_library(filename: str) -> bool:
-    """Return whether a file belongs to the standard library or to an array library."""
-    if any(part in filename for part in _LIBRARIES):
-        return True
-    return filename.startswith(_STANDARD) and not filename.startswith(_SITE_PACKAGES)
 
 
 def _is_own(filename: str) -> bool:

@@ -8,9 +8,10 @@ import threading
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcuda._base.user_code import is_library
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import STREAM_PER_THREAD
-from tcuda._sanitizer._stacks import frame_of, is_library, living_frames
+from tcuda._sanitizer._stacks import frame_of, living_frames
 from tcuda.streams import Stream
 
 if TYPE_CHECKING:

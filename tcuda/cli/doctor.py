@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcuda
 from tcuda.cli.messages import printable
-from tcuda.cli.terminal import console, print_table
+from tcuda.cli.terminal import console, print_table, working
 
 if TYPE_CHECKING:
     import argparse
@@ -58,7 +58,7 @@ def _checked(name: str, check: Callable[[], None], device: int) -> dict[str, Any
     start = time.perf_counter()
     problem = None
     try:
-        with tcuda.device(device):
+        with tcuda.device(device), working(f"device {device}: {name}"):
             check()
             tcuda.synchronize()
     except Exception as error:  # a check may fail in any way: each failure is a line of the report

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcuda._base.files import read_regular_file, require_writable
 from tcuda._viz.graphs import draw
+from tcuda.cli.terminal import working
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,8 @@ def run(options: argparse.Namespace) -> None:
     if output.exists() and output.samefile(options.file):
         raise ValueError(f"The picture would take the place of the graph {str(output)!r}; give another name with -o.")
     require_writable(output)
-    nodes = draw(source, repr(str(options.file)), output)
+    with working("drawing the graph"):
+        nodes = draw(source, repr(str(options.file)), output)
     if nodes is None:
         raise ValueError(f"{str(options.file)!r} holds no graph. Write one with CUDAGraph.debug_dump().")
     print(f"{output}: {nodes:,} {'node' if nodes == 1 else 'nodes'}")

@@ -1,4 +1,4 @@
-"""The lines of the summary about a race inside a kernel."""
+"""The lines of the summary about a race inside a kernel, or about a read of unwritten memory."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ def details(race: Mapping[str, Any], place: Callable[[str, int], str]) -> Iterat
         race: The race as plain data.
         place: The function that shows a file and a line.
     """
-    for access in (race["previous"], race["current"]):
+    accesses = [access for access in (race["previous"], race["current"]) if access is not None]
+    for access in accesses:
         line = access["line"]
         where = "unknown line" if line is None else place(line["file"], line["line"])
         source = f": {access['source']}" if access["source"] else ""
         yield f"{where}  {access['words']}{printable(source)}"
     allocation = race["allocation"]
     allocated = _place(allocation["stack"] if allocation else (), ", allocated at ", place)
-    yield f"both touch {printable(race['memory']['text'])}{allocated}"
+    yield f"{'both touch ' if len(accesses) > 1 else ''}{printable(race['memory']['text'])}{allocated}"
     access = race["current"]
     launched = _place(access["launch_stack"] or access["stack"], "launched at ", place)
     if launched:
         yield launched
-    yield f"missing: {printable(race['advice'])}"
+    yield f"{'missing: ' if len(accesses) > 1 else ''}{printable(race['advice'])}"
 
 
 def _place(stack: Any, words: str, place: Callable[[str, int], str]) -> str:

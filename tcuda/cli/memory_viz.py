@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base.files import require_writable, write_file
-from tcuda.cli.terminal import console, memory, print_table
+from tcuda.cli.messages import printable
+from tcuda.cli.terminal import console, memory, print_table, working
 
 if TYPE_CHECKING:
     import argparse
@@ -56,9 +57,11 @@ def run(options: argparse.Namespace) -> None:
                 f"The page would take the place of the snapshot {str(output)!r}; give another name with -o."
             )
     require_writable(output)
-    found, stacks = devices(read_snapshot(options.file))
-    compared = _comparisons(found, stacks, options.compare) if options.compare else None
-    write_file(output, render(found, stacks, options.file.name, compared).encode())
+    with working(f"reading {printable(str(options.file))} ({memory(options.file.stat().st_size)})"):
+        found, stacks = devices(read_snapshot(options.file))
+        compared = _comparisons(found, stacks, options.compare) if options.compare else None
+    with working(f"writing {printable(str(output))}"):
+        write_file(output, render(found, stacks, options.file.name, compared).encode())
     print(f"{output}: {_summary(found)}")
     if words := peak_sentence(busiest(found), stacks):
         print(words)

@@ -208,7 +208,7 @@ def _with_children(report: dict[str, Any], children: _process_reports.Found) -> 
 
 def _same(race: dict[str, Any]) -> str:
     """Return what equal races of several processes have in common: the operations, their streams and their lines."""
-    accesses = [[race[name].get(part) for part in _OF_ACCESS] for name in ("previous", "current")]
+    accesses = [[access and access.get(part) for part in _OF_ACCESS] for access in (race["previous"], race["current"])]
     return json.dumps([race["kind"], race["use_after_free"], race["missing"], accesses])
 
 

@@ -89,6 +89,10 @@ class ndarray(Strided, Operators):
         Raises:
             TypeError: ``out`` is not a NumPy array, or has another dtype.
             ValueError: ``out`` has another shape, or is read-only.
+
+        Example:
+            >>> xp.arange(3).get()
+            array([0, 1, 2])
         """
         return copies.to_host(self, stream, order, out, blocking)
 
@@ -103,6 +107,13 @@ class ndarray(Strided, Operators):
             TypeError: ``arr`` is not a NumPy array, or has another dtype.
             ValueError: ``arr`` has another shape.
             RuntimeError: There are gaps between the elements of this array.
+
+        Example:
+            >>> import numpy
+            >>> x = xp.zeros(3)
+            >>> x.set(numpy.array([1.0, 2.0, 3.0]))
+            >>> x
+            array([1., 2., 3.])
         """
         copies.to_device(self, arr, stream)
 
@@ -111,27 +122,75 @@ class ndarray(Strided, Operators):
 
         Raises:
             ValueError: The array has no element, or more than one.
+
+        Example:
+            >>> xp.arange(4).sum().item()
+            6
         """
         return creation.item(self)
 
     def tolist(self) -> Any:
-        """Return the elements in nested lists; waits for the current stream."""
+        """Return the elements in nested lists; waits for the current stream.
+
+        Example:
+            >>> xp.eye(2).tolist()
+            [[1.0, 0.0], [0.0, 1.0]]
+        """
         return self.get().tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
-        """Return the bytes of the elements; waits for the current stream."""
+        """Return the bytes of the elements; waits for the current stream.
+
+        Args:
+            order: ``"C"`` or ``"F"``: the order of the elements; ``"A"`` for the layout of the array.
+
+        Example:
+            >>> list(xp.arange(3, dtype="int8").tobytes())
+            [0, 1, 2]
+        """
         return self.get(order=order).tobytes("A")
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
-        """Write the elements to the file ``fid``; waits for the current stream."""
+        """Write the elements to the file ``fid``; waits for the current stream.
+
+        Args:
+            fid: A path, or a file that is open for writing.
+            sep: The text between the elements; ``""`` writes bytes.
+            format: The format of each element, if ``sep`` is not empty.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = pathlib.Path(folder, "numbers")
+            ...     xp.arange(3).tofile(path, sep=",")
+            ...     path.read_text()
+            '0,1,2'
+        """
         self.get().tofile(fid, sep, format)
 
     def dump(self, file: Any) -> None:
-        """Pickle the array to the file object ``file``."""
+        """Pickle the array to the file object ``file``.
+
+        Args:
+            file: A path, or a file that is open for writing bytes.
+
+        Example:
+            >>> import io, pickle
+            >>> file = io.BytesIO()
+            >>> xp.arange(3).dump(file)
+            >>> pickle.loads(file.getvalue()).tolist()
+            [0, 1, 2]
+        """
         pickle.dump(self, file, pickle.HIGHEST_PROTOCOL)
 
     def dumps(self) -> bytes:
-        """Return a pickle of the array."""
+        """Return a pickle of the array.
+
+        Example:
+            >>> import pickle
+            >>> pickle.loads(xp.arange(3).dumps()).tolist()
+            [0, 1, 2]
+        """
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     def __bool__(self) -> bool:
@@ -225,7 +284,17 @@ class ndarray(Strided, Operators):
         return (self[place] for place in range(len(self)))
 
     def fill(self, value: Any) -> None:
-        """Set every element to ``value``, a scalar or an array without axes."""
+        """Set every element to ``value``, a scalar or an array without axes.
+
+        Args:
+            value: A number, or an array without dimensions.
+
+        Example:
+            >>> x = xp.empty(3)
+            >>> x.fill(2)
+            >>> x
+            array([2., 2., 2.])
+        """
         filling.fill(self, value)
 
     take = method("take")
@@ -236,15 +305,35 @@ class ndarray(Strided, Operators):
     nonzero = method("nonzero")
 
     def compress(self, condition: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
-        """Return the slices along ``axis`` for which ``condition`` is true."""
+        """Return the slices along ``axis`` for which ``condition`` is true.
+
+        Args:
+            condition: A vector of truth values, an array of the device.
+            axis: The axis along which to choose; the elements of the flat array if None.
+            out: The array for the result; a new one if None.
+
+        Example:
+            >>> xp.arange(4).compress(xp.asarray([True, False, True, False]))
+            array([0, 2])
+        """
         compressed: ndarray = FUNCTIONS["compress"](condition, self, axis, out)
         return compressed
 
     def sort(self, axis: int = -1, kind: str | None = None) -> None:
         """Sort in place, stably.
 
+        Args:
+            axis: The axis to sort along.
+            kind: None or ``"stable"``.
+
         Raises:
             NotImplementedError: There are gaps between the elements, which CuPy refuses, too.
+
+        Example:
+            >>> x = xp.asarray([3, 1, 2])
+            >>> x.sort()
+            >>> x
+            array([1, 2, 3])
         """
         self._require_contiguous()
         self[...] = FUNCTIONS["sort"](self, axis, kind)
@@ -254,8 +343,18 @@ class ndarray(Strided, Operators):
     def partition(self, kth: Any, axis: int = -1) -> None:
         """Reorder in place: elements at ``kth`` are where sorting puts them, smaller ones before, larger ones after.
 
+        Args:
+            kth: The place, or the places, of the elements that must be where a sort would put them.
+            axis: The axis.
+
         Raises:
             NotImplementedError: There are gaps between the elements, which CuPy refuses, too.
+
+        Example:
+            >>> x = xp.asarray([3, 1, 2])
+            >>> x.partition(1)
+            >>> int(x[1])
+            2
         """
         self._require_contiguous()
         self[...] = FUNCTIONS["partition"](self, kth, axis)
@@ -267,17 +366,32 @@ class ndarray(Strided, Operators):
             raise NotImplementedError("Sorting non-contiguous array is not supported.")
 
     def scatter_add(self, slices: Any, value: Any) -> None:
-        """Add ``value`` to the elements at ``slices``; deprecated in CuPy in favour of ``add.at``."""
+        """Add ``value`` to the elements at ``slices``; deprecated in CuPy in favour of ``add.at``.
+
+        Args:
+            slices: The places, as in ``x[slices]``.
+            value: An array, or a number.
+        """
         _warn_of_scatter("scatter_add", "add")
         FUNCTIONS["add"].at(self, slices, value)
 
     def scatter_max(self, slices: Any, value: Any) -> None:
-        """Store the larger of elements and ``value`` at ``slices``; deprecated in favour of ``maximum.at``."""
+        """Store the larger of elements and ``value`` at ``slices``; deprecated in favour of ``maximum.at``.
+
+        Args:
+            slices: The places, as in ``x[slices]``.
+            value: An array, or a number.
+        """
         _warn_of_scatter("scatter_max", "maximum")
         FUNCTIONS["maximum"].at(self, slices, value)
 
     def scatter_min(self, slices: Any, value: Any) -> None:
-        """Store the smaller of elements and ``value`` at ``slices``; deprecated in favour of ``minimum.at``."""
+        """Store the smaller of elements and ``value`` at ``slices``; deprecated in favour of ``minimum.at``.
+
+        Args:
+            slices: The places, as in ``x[slices]``.
+            value: An array, or a number.
+        """
         _warn_of_scatter("scatter_min", "minimum")
         FUNCTIONS["minimum"].at(self, slices, value)
 
@@ -330,9 +444,19 @@ class ndarray(Strided, Operators):
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
         """Return the elements in another shape: a view, where that is possible and ``copy`` is not true.
 
+        Args:
+            *shape: The lengths of the axes, or one tuple; -1 stands for the length that fits.
+            order: The order in which the elements are read and placed: ``"C"``, ``"F"`` or ``"A"``.
+            copy: True to copy always, False to refuse a copy with ValueError, None to copy only where needed.
+
         Raises:
             ValueError: The shape has another number of elements, ``copy`` is false and a view is not possible, or
                 ``copy`` is a text.
+
+        Example:
+            >>> xp.arange(6).reshape(2, -1)
+            array([[0, 1, 2],
+                   [3, 4, 5]])
         """
         if isinstance(copy, str):
             raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
@@ -349,20 +473,48 @@ class ndarray(Strided, Operators):
         return reshaped
 
     def transpose(self, *axes: Any) -> ndarray:
-        """Return a view with the axes in another order; without arguments, in the reverse order."""
+        """Return a view with the axes in another order; without arguments, in the reverse order.
+
+        Args:
+            *axes: The axes in their new order, or one tuple; the reverse order without arguments.
+
+        Example:
+            >>> xp.zeros((2, 3, 4)).transpose(2, 0, 1).shape
+            (4, 2, 3)
+        """
         order = [_AXES.admit(axis) for axis in axes]
         transposed: ndarray = numpy_work.view(np.ndarray.transpose, (self, *order))
         return transposed
 
     def flatten(self, order: str = "C") -> ndarray:
-        """Return a copy with one axis."""
+        """Return a copy with one axis.
+
+        Args:
+            order: The order in which the elements are read: ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
+
+        Example:
+            >>> xp.eye(2).flatten()
+            array([1., 0., 0., 1.])
+        """
         flat: ndarray = numpy_work.call(np.ndarray.flatten, (self, order))
         return flat
 
     def astype(
         self, dtype: npt.DTypeLike, order: str = "K", casting: None = None, subok: None = None, copy: bool = True
     ) -> ndarray:
-        """Return a copy with elements of ``dtype``; the array itself if no copy is needed and ``copy`` is false."""
+        """Return a copy with elements of ``dtype``; the array itself if no copy is needed and ``copy`` is false.
+
+        Args:
+            dtype: The dtype of the copy.
+            order: The layout of the copy: ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
+            casting: Must be None, as in CuPy.
+            subok: Must be None, as in CuPy.
+            copy: Whether to copy also if dtype and layout are right already.
+
+        Example:
+            >>> xp.asarray([1.7, -2.7]).astype('int32')
+            array([ 1, -2], dtype=int32)
+        """
         if casting is not None:
             raise TypeError("casting is not supported yet")
         if subok is not None:
@@ -371,7 +523,18 @@ class ndarray(Strided, Operators):
         return cast("ndarray", creation.array(self, dtype, copy or None, order))
 
     def copy(self, order: str = "C") -> ndarray:
-        """Return a copy on the current device, whichever device this array is on."""
+        """Return a copy on the current device, whichever device this array is on.
+
+        Args:
+            order: The layout of the copy: ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
+
+        Example:
+            >>> x = xp.zeros(2)
+            >>> y = x.copy()
+            >>> y += 1
+            >>> x
+            array([0., 0.])
+        """
         return cast("ndarray", creation.array(self, order=order))
 
     def view(self, dtype: Any = None, type: Any = None) -> ndarray:
@@ -380,6 +543,10 @@ class ndarray(Strided, Operators):
         Args:
             dtype: The type of the elements, or the class of the array; those of this array if None.
             type: The class of the array, a subclass of :class:`ndarray`.
+
+        Example:
+            >>> xp.ones(1, dtype='float32').view('int32').item()
+            1065353216
         """
         if inspect.isclass(dtype) and issubclass(dtype, (Strided, np.ndarray)):
             if type is not None:
@@ -392,7 +559,15 @@ class ndarray(Strided, Operators):
         return viewing._view_of(self, self._host.view(kind))
 
     def byteswap(self, inplace: bool = False) -> ndarray:
-        """Return the array with the bytes of each element in reverse order."""
+        """Return the array with the bytes of each element in reverse order.
+
+        Args:
+            inplace: Whether to change this array, and return it.
+
+        Example:
+            >>> xp.asarray([1], dtype='int16').byteswap()
+            array([256], dtype=int16)
+        """
         swapped: ndarray = numpy_work.call(np.ndarray.byteswap, (self,))
         if not inplace:
             return swapped
@@ -440,7 +615,17 @@ class ndarray(Strided, Operators):
     var = method("var")
 
     def clip(self, min: Any = None, max: Any = None, out: ndarray | None = None) -> ndarray:
-        """Return the elements, with ``min`` in place of smaller elements and ``max`` in place of larger elements."""
+        """Return the elements, with ``min`` in place of smaller elements and ``max`` in place of larger elements.
+
+        Args:
+            min: The least value, an array or a number; no limit if None.
+            max: The greatest value; no limit if None.
+            out: The array for the result; a new one if None.
+
+        Example:
+            >>> xp.arange(5).clip(1, 3)
+            array([1, 1, 2, 3, 3])
+        """
         clipped: ndarray = FUNCTIONS["clip"](self, min, max, out=out)
         return clipped
 

@@ -71,6 +71,14 @@ def _each(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], ma
     return functools.reduce(np.maximum, found)
 
 
+def _chosen(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], marks_of: MarksOf) -> Any:
+    """Return the marks for a function that takes each element from one of two arrays, by a condition."""
+    condition, *sources = args
+    marks = (marks_of(each) if isinstance(each, np.ndarray) else np.uint8(0) for each in (*sources, condition))
+    first, second, decided = marks
+    return np.maximum(np.where(condition, first, second), decided)
+
+
 def _moved(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any], marks_of: MarksOf) -> Any:
     """Return the marks for a function that moves elements, and does not look at them."""
     options = {name: _replaced(value, marks_of) for name, value in kwargs.items() if name not in _NOT_MOVED}
@@ -156,8 +164,7 @@ def _replaced(value: Any, marks_of: MarksOf) -> Any:
 for _rule, _names in (
     (
         _each,
-        "where clip nan_to_num around round isclose angle i0 sinc real_if_close iscomplex isreal isneginf isposinf "
-        "copyto",
+        "clip nan_to_num around round isclose angle i0 sinc real_if_close iscomplex isreal isneginf isposinf copyto",
     ),
     (
         _moved,
@@ -165,6 +172,7 @@ for _rule, _names in (
         "diagonal diagflat ravel reshape transpose swapaxes moveaxis rollaxis squeeze expand_dims atleast_1d "
         "atleast_2d atleast_3d broadcast_to array copy flatten resize",
     ),
+    (_chosen, "where"),
     (moved_by(0), "take take_along_axis delete repeat"),
     (moved_by(1), "compress extract"),
     (

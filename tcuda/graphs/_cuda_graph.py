@@ -237,6 +237,17 @@ class CUDAGraph:
             RuntimeError: The current stream is not the one on which the capture was begun.
             AcceleratorError: There is no capture (401), or a call has invalidated it (901), or a stream that took
                 part was not joined again (904).
+
+        Example:
+            >>> x = xp.zeros(2)
+            >>> g = tcuda.CUDAGraph()
+            >>> with tcuda.stream(tcuda.Stream()):
+            ...     g.capture_begin()
+            ...     x += 1
+            ...     g.capture_end()
+            >>> g.replay()
+            >>> x
+            array([1., 1.])
         """
         capture = self._capture
         if capture is None:
@@ -466,6 +477,16 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The graph has captured nothing yet, or the current stream is capturing.
+
+        Example:
+            >>> x = xp.zeros(2)
+            >>> g = tcuda.CUDAGraph()
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            >>> for _ in range(3):
+            ...     g.replay()
+            >>> x
+            array([3., 3.])
         """
         if self._launch():
             self._replay_carefully()
@@ -603,6 +624,14 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The graph was not made with ``keep_graph=True``, or the graph has captured nothing yet.
+
+        Example:
+            >>> x = xp.zeros(2)
+            >>> g = tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            >>> g.raw_cuda_graph() != 0  # a cudaGraph_t
+            True
         """
         if not self._keep_graph:
             raise RuntimeError(
@@ -619,6 +648,14 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The ``cudaGraphExec_t`` was not made yet.
+
+        Example:
+            >>> x = xp.zeros(2)
+            >>> g = tcuda.CUDAGraph()
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            >>> g.raw_cuda_graph_exec() != 0  # a cudaGraphExec_t
+            True
         """
         if not self._executable:
             raise RuntimeError(
@@ -667,7 +704,14 @@ class CUDAGraph:
         return graph_data(self.raw_cuda_graph(), self.raw_cuda_graph_exec())
 
     def enable_debug_mode(self) -> None:
-        """Keep the nodes of the next capture for :meth:`debug_dump`."""
+        """Keep the nodes of the next capture for :meth:`debug_dump`.
+
+        Example:
+            >>> g = tcuda.CUDAGraph()
+            >>> g.enable_debug_mode()  # before the capture
+            >>> with tcuda.graph(g):
+            ...     y = xp.ones(3)
+        """
         self._debug = True
 
     def debug_dump(self, debug_path: str | os.PathLike[str]) -> None:

@@ -30,6 +30,7 @@ from tcuda.memory._cache import (
     set_per_process_memory_fraction,
 )
 from tcuda.memory._copies import copy_async
+from tcuda.memory._html import SnapshotPage
 from tcuda.memory._html import (
     _save_memory_usage as _save_memory_usage,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "AliveSite",
     "CUDAPluggableAllocator",
     "MemPool",
+    "SnapshotPage",
     "Usage",
     "attach_out_of_memory_observer",
     "caching_allocator_alloc",

@@ -56,7 +56,7 @@ class AliveSite(NamedTuple):
 
     device: int
     bytes: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which no program needs here
     stack: tuple[Frame, ...]
 
     @property

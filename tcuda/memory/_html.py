@@ -10,6 +10,44 @@ from tcuda._base.warnings import stacklevel
 from tcuda.memory._snapshots import _snapshot
 
 
+class SnapshotPage:
+    """The page of a snapshot, which a notebook shows below the cell. tcuda adds this class to torch's names.
+
+    The page is that of ``tcuda memory-viz``: the memory over time, the blocks, and the lines that allocated them. The
+    snapshot itself stays torch's dictionary, so that other programs can read its pickle.
+
+    Args:
+        snapshot: The result of :func:`_snapshot` or of :func:`tcuda.memory_snapshot`, of tcuda or of torch; a new
+            snapshot if None.
+
+    Raises:
+        ValueError: ``snapshot`` is not a snapshot.
+
+    Example:
+        >>> x = xp.zeros(1000)
+        >>> page = tcuda.memory.SnapshotPage()  # the last line of a cell shows the page
+        >>> page
+        <tcuda.memory.SnapshotPage>
+        >>> "Snapshot of the memory" in page._repr_html_()
+        True
+    """
+
+    def __init__(self, snapshot: dict[str, Any] | list[dict[str, Any]] | None = None) -> None:
+        from tcuda._viz.memory import checked  # here, because few programs need the module
+
+        self._snapshot = checked(_snapshot() if snapshot is None else snapshot)
+
+    def __repr__(self) -> str:
+        return "<tcuda.memory.SnapshotPage>"
+
+    def _repr_html_(self) -> str:
+        from tcuda._viz.memory import page  # here, because few programs need the modules
+        from tcuda._viz.shared import notebook
+
+        title = "Snapshot of the memory"
+        return notebook.framed(page(self._snapshot, title), title)
+
+
 def _save_memory_usage(
     filename: str | os.PathLike[str] = "output.svg",
     snapshot: dict[str, Any] | list[dict[str, Any]] | None = None,

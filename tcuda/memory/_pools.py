@@ -84,6 +84,11 @@ class MemPool:
         """Return the number of users of the pool on the current device.
 
         The users are this object and each block of :func:`use_mem_pool`.
+
+        Example:
+            >>> pool = tcuda.MemPool()
+            >>> pool.use_count()
+            1
         """
         device = cuda.getDevice()
         return self._ledger.pool_uses(device, self._id) if device in self._devices else 0
@@ -93,6 +98,13 @@ class MemPool:
 
         Args:
             include_traces: Accepted for compatibility with torch, and ignored. The segments always have their stacks.
+
+        Example:
+            >>> pool = tcuda.MemPool()
+            >>> with tcuda.use_mem_pool(pool):
+            ...     x = xp.zeros(1000)
+            >>> [segment["allocated_size"] for segment in pool.snapshot()]  # bytes
+            [8192]
         """
         ledger()  # raises in a forked child
         return memory_snapshot(self._id, include_traces)

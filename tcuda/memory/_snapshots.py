@@ -32,34 +32,6 @@ _ACTIONS = (
 _CONTEXTS = {None: Stacks.NONE, "state": Stacks.LIVE, "alloc": Stacks.ALLOCATIONS, "all": Stacks.ALL}
 
 
-class Segments(list[dict[str, Any]]):
-    """The list of :func:`memory_snapshot`, which a notebook shows as the page of ``tcuda memory-viz``."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return list, (list(self),)  # a reader of the pickle may lack tcuda
-
-    def _repr_html_(self) -> str:
-        return _framed(self, "Segments")
-
-
-class Snapshot(dict[str, Any]):
-    """The dictionary of :func:`_snapshot`, which a notebook shows as the page of ``tcuda memory-viz``."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)  # a reader of the pickle may lack tcuda
-
-    def _repr_html_(self) -> str:
-        return _framed(self, "Snapshot of the memory")
-
-
-def _framed(snapshot: Any, title: str) -> str:
-    # These imports are here, because few programs need the modules.
-    from tcuda._viz.memory import checked, page
-    from tcuda._viz.shared import notebook
-
-    return notebook.framed(page(checked(snapshot), title), title)
-
-
 def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: bool = True) -> list[dict[str, Any]]:
     """Return the segments of all devices, and the blocks in them (``torch.cuda.memory_snapshot``).
 
@@ -87,9 +59,9 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
     wanted = None if mempool_id is None else pool_id(mempool_id, "memory_snapshot(): mempool_id")
     known = ledger_if_any()
     if known is None:
-        return Segments()
+        return []
     segments, _ = known.snapshot(wanted, False)
-    return Segments(segments)
+    return segments
 
 
 def _is_count(value: object) -> bool:
@@ -130,28 +102,26 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
     segments, traces = ledger().snapshot(None, True)
     host_segments, host_trace = ledger().host_snapshot()
     settings = conf()
-    return Snapshot(
-        {
-            "segments": segments,
-            "device_traces": traces,
-            "allocator_settings": {
-                "PYTORCH_CUDA_ALLOC_CONF": settings.text,
-                "max_split_size": settings.max_split_size,
-                "garbage_collection_threshold": settings.garbage_collection_threshold,
-                "expandable_segments": settings.expandable_segments,
-                "pinned_num_register_threads": settings.pinned_threads,
-                "release_lock_on_cudamalloc": False,
-                "pinned_use_cuda_host_register": settings.pinned_use_register,
-                "graph_capture_record_stream_reuse": False,
-                "roundup_power2_divisions": {
-                    str(1 << power): divisions for power, divisions in enumerate(settings.roundup_power2_divisions)
-                },
+    return {
+        "segments": segments,
+        "device_traces": traces,
+        "allocator_settings": {
+            "PYTORCH_CUDA_ALLOC_CONF": settings.text,
+            "max_split_size": settings.max_split_size,
+            "garbage_collection_threshold": settings.garbage_collection_threshold,
+            "expandable_segments": settings.expandable_segments,
+            "pinned_num_register_threads": settings.pinned_threads,
+            "release_lock_on_cudamalloc": False,
+            "pinned_use_cuda_host_register": settings.pinned_use_register,
+            "graph_capture_record_stream_reuse": False,
+            "roundup_power2_divisions": {
+                str(1 << power): divisions for power, divisions in enumerate(settings.roundup_power2_divisions)
             },
-            "external_annotations": [],
-            "host_segments": host_segments,
-            "host_trace": host_trace,
-        }
-    )
+        },
+        "external_annotations": [],
+        "host_segments": host_segments,
+        "host_trace": host_trace,
+    }
 
 
 def _dump_snapshot(

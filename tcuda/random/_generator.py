@@ -140,7 +140,13 @@ class Generator:
         return chosen
 
     def initial_seed(self) -> int:
-        """Return the seed of the generator (``torch.Generator.initial_seed``)."""
+        """Return the seed of the generator (``torch.Generator.initial_seed``).
+
+        Example:
+            >>> g = tcuda.Generator()
+            >>> g.manual_seed(7).initial_seed()
+            7
+        """
         return self._philox.read()[0]
 
     def get_state(self) -> npt.NDArray[np.uint8]:
@@ -168,6 +174,14 @@ class Generator:
         Raises:
             TypeError: ``new_state`` is not an array of bytes on the host.
             RuntimeError: ``new_state`` has another size, or the offset in ``new_state`` is not a multiple of 4.
+
+        Example:
+            >>> g = tcuda.Generator()
+            >>> state = g.get_state()
+            >>> first = g.random(3)
+            >>> g.set_state(state)
+            >>> bool((g.random(3) == first).all())
+            True
         """
         if not self._philox.load(new_state):
             self._philox.write(*parsed_state(new_state))

@@ -162,6 +162,11 @@ class Event(_core.EventFinalizer):
 
         Raises:
             RuntimeError: ``stream`` is of another device than the event, or ``stream`` is not a stream.
+
+        Example:
+            >>> event = tcuda.Event()
+            >>> event.record()
+            >>> event.wait(tcuda.Stream())  # later work of that stream waits
         """
         if stream is None:
             current = backend.current_stream()
@@ -274,6 +279,13 @@ class Event(_core.EventFinalizer):
         """Return whether the work before the last record is complete (``cudaEventQuery``).
 
         An event that was never recorded is complete.
+
+        Example:
+            >>> event = tcuda.Event()
+            >>> event.record()
+            >>> event.synchronize()
+            >>> event.query()
+            True
         """
         event = self.cuda_event
         if not event:
@@ -289,7 +301,13 @@ class Event(_core.EventFinalizer):
         return self.query()
 
     def synchronize(self) -> None:
-        """Wait until the work before the last record is complete (``cudaEventSynchronize``)."""
+        """Wait until the work before the last record is complete (``cudaEventSynchronize``).
+
+        Example:
+            >>> event = tcuda.Event()
+            >>> event.record()
+            >>> event.synchronize()
+        """
         event = self.cuda_event
         if event:
             if captures:
@@ -305,6 +323,15 @@ class Event(_core.EventFinalizer):
         Raises:
             ValueError: One of the two events was made without ``enable_timing=True``, or was never recorded.
             RuntimeError: One of the two events is not complete, or ``end_event`` is not an event.
+
+        Example:
+            >>> start, end = (tcuda.Event(enable_timing=True) for _ in range(2))
+            >>> start.record()
+            >>> x = xp.ones(1000)
+            >>> end.record()
+            >>> end.synchronize()
+            >>> start.elapsed_time(end) >= 0  # milliseconds
+            True
         """
         if not isinstance(end_event, Event):
             raise RuntimeError(

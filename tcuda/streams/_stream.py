@@ -194,7 +194,16 @@ class Stream(_core.StreamMethods):
             return is_complete(cuda.streamQuery(handle), "cudaStreamQuery", handle)
 
     def synchronize(self) -> None:
-        """Wait until all work that was submitted to the stream is complete (``cudaStreamSynchronize``)."""
+        """Wait until all work that was submitted to the stream is complete (``cudaStreamSynchronize``).
+
+        Example:
+            >>> side = tcuda.Stream()
+            >>> with tcuda.stream(side):
+            ...     x = xp.ones(3)
+            >>> side.synchronize()
+            >>> side.query()
+            True
+        """
         handle = self.cuda_stream
         if captures:
             require_no_capture("Stream.synchronize()", stream=handle)
@@ -205,7 +214,12 @@ class Stream(_core.StreamMethods):
             cuda.streamSynchronize(handle)
 
     def is_capturing(self) -> bool:
-        """Return whether a graph is being captured on the stream (``cudaStreamIsCapturing``)."""
+        """Return whether a graph is being captured on the stream (``cudaStreamIsCapturing``).
+
+        Example:
+            >>> tcuda.Stream().is_capturing()
+            False
+        """
         return cuda.streamIsCapturing(self.cuda_stream)
 
     def wait_event(self, event: Any) -> None:
@@ -301,6 +315,13 @@ class Stream(_core.StreamMethods):
         """Make the stream the current stream: :func:`set_stream` under CuPy's name.
 
         Prefer the context manager :func:`stream`.
+
+        Example:
+            >>> before = tcuda.current_stream()
+            >>> side = tcuda.Stream().use()
+            >>> tcuda.current_stream() == side
+            True
+            >>> tcuda.set_stream(before)
         """
         make_current(self)
         return self
@@ -313,6 +334,11 @@ class Stream(_core.StreamMethods):
 
         Raises:
             RuntimeError: ``event`` is not an event.
+
+        Example:
+            >>> event = tcuda.Stream().record()
+            >>> event.query()
+            True
         """
         return self.record_event(event)
 

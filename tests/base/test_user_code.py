@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tcuda
 from tcuda import _core
 from tcuda._base import user_code
-from tcuda._base.user_code import calling_place, is_user_code, place_of
+from tcuda._base.user_code import calling_place, is_library, is_user_code, place_of
 from tcuda.demo import network
 
 PACKAGE = Path(tcuda.__file__).parent
@@ -72,6 +73,14 @@ def test_programs_and_installed_programs_are_the_users_code(filename: str) -> No
 )
 def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None:
     assert not is_user_code(filename)
+
+
+def test_a_program_without_a_suffix_is_no_library() -> None:
+    assert not is_library("/home/ada/bin/train")
+    assert is_library("<frozen runpy>")
+    names: dict[str, Any] = {"calling_place": calling_place}
+    exec(compile("found = calling_place()", "/home/ada/bin/train", "exec"), names)
+    assert names["found"].filename == "/home/ada/bin/train"
 
 
 def test_the_calling_place_is_the_innermost_line_of_a_program() -> None:

@@ -136,6 +136,42 @@ print(len(undescribed), len(found), table.forgotten == [module for module, _ in 
     assert output(code) == "1 3 True"
 
 
+def test_launches_without_pythons_lock_have_the_stack_of_the_operation(output: OutputOf) -> None:
+    code = """
+square = cupy.ElementwiseKernel("T x", "T y", "y = x * x", "square")
+total = cupy.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+raw = cupy.RawKernel('extern "C" __global__ void f(float *x) {}', "f")
+x = cupy.empty(5, "f")
+names = []
+
+def look(function, parameters):
+    # The thread that notes stacks for others has not begun, so a stack with frames is that of the call.
+    names.append([frame["name"] for frame in _core.frames_of(_core.note_stack(False))][:1])
+
+def operate():
+    global x
+    x += 1
+    cupy.add(x, x, out=x)
+    square(x)
+    total(x)
+    cupy.empty((6, 8), "f").sum(axis=0)
+    raw((1,), (1,), (x,))
+
+driver.on_launch = look
+operate()
+assert names == [[]] * 6, names
+del names[:]
+kernel_uses.begin(cupy, table)
+operate()
+kernel_uses.end()
+found = names[:]
+del names[:]
+operate()
+print(len(found), {*map(tuple, found)}, {*map(tuple, names)})
+"""
+    assert output(code) == "6 {('operate',)} {()}"
+
+
 def test_the_arrays_of_raw_kernels_are_noted(output: OutputOf) -> None:
     code = """
 import numpy

@@ -467,7 +467,7 @@ def test_an_illegal_access_is_described(body: str, write: str, size: int, text: 
     assert lines[0] == "CUDA error: an illegal memory access was encountered"
     assert lines[1] == "cuLaunchKernel(f) failed with cudaErrorIllegalAddress (700)."
     assert lines[2].startswith(f"Invalid __global__ {write} of size {size} bytes at 0x")
-    assert lines[3] == "    in f, by thread (2, 0, 0) of block (1, 0, 0)."
+    assert re.fullmatch(r"    in f at kernel\.cu:\d+, by thread \(2, 0, 0\) of block \(1, 0, 0\)\.", lines[3])
     with pytest.raises(AssertionError, match=text):
         raise AssertionError(lines[4])
     restored = pickle.loads(pickle.dumps(caught.value))
@@ -686,10 +686,8 @@ def test_a_barrier_that_some_threads_do_not_reach_can_be_an_error(xp: Any, monke
         kernel(xp, f"if (blockIdx.x == 0) return; {EARLY}")((2,), (32,), (x,))
     assert caught.value.error_code == 702
     lines = caught.value.details.splitlines()
-    assert lines[:2] == [
-        "The block (1, 0, 0) cannot go on: 16 threads wait at __syncthreads(), 16 threads have returned",
-        "    in f.",
-    ]
+    assert lines[0] == "The block (1, 0, 0) cannot go on: 16 threads wait at __syncthreads(), 16 threads have returned"
+    assert re.fullmatch(r"    in f at kernel\.cu:\d+\.", lines[1])
     assert "A GPU of today does not wait for the threads that have returned" in lines[2]
     assert "TCUDA_EMULATED_CHECKS=memory" in lines[2]
 

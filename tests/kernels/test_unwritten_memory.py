@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,13 +62,16 @@ def test_the_error_names_the_argument_the_thread_and_the_number(xp: Any, watched
     y[:260] = 1
     with pytest.raises(UnwrittenMemoryError) as caught:
         launch("add", 300, x, y, xp.int32(300))
-    first, second, third, fourth, _ = caught.value.details.splitlines()
-    assert first.startswith("Read of 4 bytes at ")
-    assert first.endswith(" that nothing has written (the first of 40 such reads)")
-    assert second == "    in add, by thread (4, 0, 0) of block (2, 0, 0)."
-    assert third == "    The bytes begin 1040 bytes after the address in y."
-    assert f"1200 bytes allocated at {__file__}:" in fourth
+    first, second, third, fourth, fifth, _ = caught.value.details.splitlines()
+    assert first == "Read of unwritten memory in the kernel `add`: nothing has written what the kernel reads."
+    assert second.startswith(f"  Memory: element 260 of `y` (float32, shape (300,)), allocated at {__file__}:")
+    assert third == "    kernel.cu:4: thread (4, 0, 0) of block (2, 0, 0) reads"
+    assert fourth == "        if (i < n) x[i] += y[i];"
+    assert fifth.startswith(f"  Launched at {__file__}:")
     assert caught.value.error_code == 719
+    (read,) = caught.value.reads
+    assert (read.kernel, read.memory.index, read.current.line.line) == ("add", (260,), 4)
+    assert pickle.loads(pickle.dumps(caught.value)).reads == (read,)
 
 
 def test_many_pages_are_written_and_then_read(xp: Any, runtime: EmulatedRuntime, watched: None) -> None:
@@ -86,7 +90,7 @@ def test_one_missing_element_is_found_at_the_bounds_of_pages(xp: Any, watched: N
     x = xp.empty(8192, "f4")
     launch("fill", 128, x, xp.int32(0), xp.int32(missing))
     launch("fill", 128, x, xp.int32(missing + 1), xp.int32(8192))
-    with pytest.raises(UnwrittenMemoryError, match=f"begin {4 * missing} bytes after the address in x"):
+    with pytest.raises(UnwrittenMemoryError, match=rf"element {missing} of `x`"):
         launch("add", 8192, x, xp.ones(8192, "f4"), xp.int32(8192))
 
 
@@ -94,7 +98,7 @@ def test_memory_that_only_memory_names_is_found(xp: Any, watched: None) -> None:
     hidden, out = xp.empty(8, "f4"), xp.empty(8, "f4")
     hidden[:7] = 1
     table = xp.asarray([hidden.data.ptr], dtype="u8")
-    with pytest.raises(UnwrittenMemoryError, match=r"by thread \(7, 0, 0\) of block \(0, 0, 0\)"):
+    with pytest.raises(UnwrittenMemoryError, match=r"thread \(7, 0, 0\) of block \(0, 0, 0\) reads"):
         launch("through", 8, out, table)
     hidden[7:] = 1
     launch("through", 8, out, table)
@@ -104,7 +108,7 @@ def test_memory_that_only_memory_names_is_found(xp: Any, watched: None) -> None:
 def test_each_shared_variable_has_its_name(xp: Any, watched: None) -> None:
     y = xp.empty(16, "f4")
     launch("parts", 15, xp.ones(16, "f4"), y)
-    with pytest.raises(UnwrittenMemoryError, match="begin 60 bytes after the beginning of second in shared memory"):
+    with pytest.raises(UnwrittenMemoryError, match="element 15 of `second` in shared memory"):
         launch("parts", 16, xp.ones(16, "f4"), y)
 
 

@@ -18,13 +18,23 @@ pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("runtime")]
 
 each_kernel = pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if "{" not in kernel.whole[2]])
 
+EITHER_WAY = {"relu"}
+"""The kernels that write their results in both ways of a branch. A compiler may make one write of the two."""
+
 _raw_kernels: dict[str, Any] = {}
 
 
 def raw_kernel(name: str) -> Any:
     """Return a kernel, which is compiled once."""
     if name not in _raw_kernels:
-        _raw_kernels[name] = xp.RawKernel(SOURCES[name], "k")
+        made = xp.RawKernel(SOURCES[name], "k")
+        try:
+            made.compile()
+        except xp.cuda.compiler.CompileException as error:
+            if "#include" in SOURCES[name] and "open source file" in str(error):
+                pytest.skip("the headers of CUDA are not installed")
+            raise
+        _raw_kernels[name] = made
     return _raw_kernels[name]
 
 
@@ -83,6 +93,8 @@ def confidences(report: Report) -> list[str]:
 def expected(name: str, array: str, *kinds: str) -> tuple[list[str], ...]:
     """Return the lists of confidences that may be found."""
     kernel = KERNELS[name]
+    if name in EITHER_WAY and array in kernel.maybe.split():
+        return ["exact"], ["possible"]
     if any(array in getattr(kernel, kind).split() for kind in kinds):
         return (["exact"],)
     return (["possible"], []) if array in kernel.maybe.split() else ([],)

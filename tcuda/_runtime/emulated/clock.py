@@ -29,7 +29,13 @@ class Clock(_core.EmulatedClock):
         super().__init__(threading.RLock())
 
     def now(self) -> int:
-        """Return the time in nanoseconds."""
+        """Return the time in nanoseconds.
+
+        Example:
+            >>> clock = tcuda.emulation.clock()
+            >>> clock.now() >= 0  # nanoseconds
+            True
+        """
         return self._now
 
     def advance(self, nanoseconds: int) -> int:
@@ -40,6 +46,12 @@ class Clock(_core.EmulatedClock):
 
         Raises:
             ValueError: ``nanoseconds`` is negative.
+
+        Example:
+            >>> clock = tcuda.emulation.clock()
+            >>> before = clock.now()
+            >>> clock.advance(1000) - before
+            1000
         """
         if nanoseconds < 0:
             raise ValueError(f"The clock cannot go back by {-nanoseconds} ns; advance() takes 0 or more.")

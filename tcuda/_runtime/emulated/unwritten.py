@@ -19,7 +19,7 @@ from tcuda._runtime.emulated.accesses import READ, WRITE, listed, rows
 from tcuda._runtime.emulated.address_ranges import AddressRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -331,29 +331,35 @@ class Unwritten:
         """Return the origin with a number."""
         return self._origins[number]
 
-    def origin_at(self, address: int) -> Origin | None:
-        """Return the origin of an unwritten byte; None if the byte is written."""
-        marks = self.marks((address, 1, (), ()))
-        return None if marks is None else self._origins[int(marks.reshape(-1)[0])]
+    def origin_at(self, address: int, size: int) -> Origin | None:
+        """Return the origin of the first unwritten byte of some bytes; None if all of them are written."""
+        marks = self.marks((address, size, (), ()))
+        return None if marks is None else self._origins[int(marks[marks.argmax()] or marks.max())]
 
     # Launches of kernels
 
-    def open_blocks(self) -> list[tuple[int, Marks]]:
-        """Return the address and the marks of each block with unwritten bytes, by address, for a launch of a kernel.
+    def open_blocks(self, begin: int, end: int) -> list[tuple[int, Marks]]:
+        """Return the address and the marks of the blocks with unwritten bytes in a range, for a launch of a kernel.
 
         The launch changes the marks.
         """
+        if not self.open:
+            return []
         with self._lock:
-            blocks = sorted(each.begin for each in self._blocks.copy() if each.value.missing)
-            found = [self._blocks.at(begin) for begin in blocks]
-            return [(each.begin, self._marks_of(each.value)) for each in found if each is not None]
+            found = self._blocks.overlapping(begin, end)
+            return [(each.begin, self._marks_of(each.value)) for each in found if each.value.missing]
 
-    def changed(self, blocks: Iterable[tuple[int, Marks, int]]) -> None:
-        """Take note that a launch has written bytes: the address and the marks of a block, and the number of bytes."""
+    def changed(self, marks: Mapping[int, Marks], counts: Iterable[tuple[int, int]]) -> None:
+        """Take note that a launch has written bytes.
+
+        Args:
+            marks: The marks of blocks, by the address of the block.
+            counts: The address of a block, and the number of bytes.
+        """
         with self._lock:
-            for begin, marks, count in blocks:
+            for begin, count in counts:
                 found = self._blocks.at(begin)
-                if count and found is not None and found.value.marks is marks:
+                if found is not None and found.value.marks is marks[begin]:
                     found.value.missing -= count
                     if found.value.missing <= 0:
                         self._recount(found.value, was_open=True)

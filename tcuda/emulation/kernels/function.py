@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
-    from tcuda._runtime.emulated.unwritten import Origin
+    from tcuda._runtime.emulated.unwritten import Marks, Unwritten
     from tcuda.emulation.kernels.arguments import ElementTypes
     from tcuda.emulation.kernels.launch_races import LaunchRaces
     from tcuda.emulation.rtc.checks import Checks
@@ -74,6 +74,10 @@ class _Module(SourceFacts, Protocol):
     @property
     def shared(self) -> list[tuple[str, int, int]]:
         """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether the source may have structures with bytes that nobody writes."""
 
     def recorded(self, name: str) -> RecordedKernel | None:
         """Return the kernel ``name`` in the form that notes its accesses; None without such a form."""
@@ -215,11 +219,11 @@ class Function:
         work = _Work(self, grid, block, packed, shared, ranges, device)
         if captured or _runtime.races.detector is not None:
             work.known = kernel_accesses.of_arrays(arrays, self.parameters, self.parameter_names, packed)
-        if self._checks.races:
+        if self._checks.races or _runtime.contents.unwritten is not None:
             from tcuda.emulation.kernels.launch_races import LaunchRaces  # here, because few programs need the module
 
             benign = self._checks.benign
-            work.races = LaunchRaces(self, arrays, packed, device, handle, captured=bool(captured), benign=benign)
+            work.findings = LaunchRaces(self, arrays, packed, device, handle, captured=bool(captured), benign=benign)
         _runtime.launch(
             handle,
             work,
@@ -310,8 +314,8 @@ class _Work:
         "_ranges",
         "_recorded",
         "_shared",
+        "findings",
         "known",
-        "races",
     )
 
     def __init__(
@@ -335,8 +339,8 @@ class _Work:
         """The accesses of the last run in each thread, until they are asked for."""
         self.known: list[Access] = []
         """The accesses that are possible, for a run that has noted nothing."""
-        self.races: LaunchRaces | None = None
-        """What reports need about races between the threads of the launch; None if nobody looks for them."""
+        self.findings: LaunchRaces | None = None
+        """What reports need about races and unwritten memory of the launch; None if nobody looks for them."""
 
     def accesses(self) -> list[Access]:
         """Return what the last run in this thread has read and written, or else what is possible."""
@@ -345,20 +349,22 @@ class _Work:
     def __call__(self) -> None:
         kernel = self._kernel
         strict = kernel._barriers == "error"
-        unwritten = _runtime.contents.unwritten
-        blocks = [] if unwritten is None else unwritten.open_blocks()
-        shared = [] if unwritten is None else kernel.module.shared
-        marks = [(begin, begin + known.size, known.ctypes.data) for begin, known in blocks]
-        marks += [(begin, end, 0) for _, begin, end in shared]
-        marks_shared = unwritten is not None and kernel._marks_shared and self._shared > 0
+        unwritten = _runtime.contents.unwritten if _runtime.contents.unwritten and self.findings else None
         watched = _runtime.races.detector is not None
-        recorded = kernel.module.recorded(kernel.name) if watched or marks or marks_shared else None
-        if recorded is None and self.races is None:
+        shared = [] if unwritten is None else kernel.module.shared
+        marks_shared = unwritten is not None and kernel._marks_shared and self._shared > 0
+        marked = unwritten is not None and (unwritten.open > 0 or bool(shared) or marks_shared)
+        recorded = kernel.module.recorded(kernel.name) if watched or marked else None
+        marks: dict[int, Marks] = {}
+        if recorded is None and not kernel._checks.races:
             launch = _core.EmulatedLaunch(
                 kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
             )
         else:
             variables = kernel.module.global_variables() if recorded is None else recorded.variables
+            marked = marked and recorded is not None
+            if unwritten is not None and marked:
+                marks = {begin: known for range in self._ranges for begin, known in unwritten.open_blocks(*range)}
             launch = _core.EmulatedLaunch(
                 kernel._host if recorded is None else recorded.host,
                 self._grid,
@@ -370,83 +376,89 @@ class _Work:
                 recorded=recorded is not None and watched,
                 finds_changes=recorded is not None and watched and not recorded.complete,
                 variables=[(begin, end) for _, begin, end in variables],
-                races=self.races is not None,
-                marks=[] if recorded is None else marks,
-                marks_shared=recorded is not None and marks_shared,
+                races=kernel._checks.races,
+                marked=marked,
+                strict_marks=not kernel.module.has_padding,
+                marks=[*map(_of_block, marks.items()), *((begin, end, 0) for _, begin, end in shared)],
+                marks_shared=marks_shared,
             )
-        reachable: ReachableMemory | None = None
         try:
-            while (report := launch.run()) is not None:
-                if report[0] != "access":
-                    raise self._failure(*report)
-                address, size = report[1:3]
-                allowed = memory_access.range_at(self._device, address, size)
-                if allowed is None:
-                    raise self._illegal(report, memory_access.explain(self._device, address, size))
-                if kernel._neighbours:
-                    if reachable is None:
-                        host = kernel._host if recorded is None else recorded.host
-                        reachable = ReachableMemory(self._device, self._arguments, self._ranges, host)
-                    if not reachable.has(*allowed):
-                        text = memory_access.explain_unreachable(address, size, reachable.blocks())
-                        raise self._illegal(report, text)
-                launch.allow(*allowed)
+            failure = self._run(launch, recorded, unwritten if marked else None, marks)
             unreached = launch.unreached
-            if recorded is not None and _runtime.races.detector is not None:
+            if failure is None and recorded is not None and _runtime.races.detector is not None:
                 found = kernel_accesses.of_launch(
                     launch, kernel.parameters, kernel.parameter_names, self._arguments, recorded.variables
                 )
                 self._recorded[threading.get_ident()] = found
-            found_races = launch.races() if self.races is not None else []
-            left_out = launch.races_left_out if found_races else 0
-            reads = launch.unwritten_reads
-            origin = None if reads is None or unwritten is None else unwritten.origin_at(reads[0])
+            races = launch.races() if failure is None and kernel._checks.races else []
+            left_out = launch.races_left_out if races else 0
+            reads = launch.unwritten_reads if marked else []
+            # The launch may have written the bytes after the read.
+            origins = [None if unwritten is None else unwritten.origin_at(*read[:2]) for read in reads]
         finally:
-            if unwritten is not None and recorded is not None:
-                unwritten.changed([(*block, count) for block, count in zip(blocks, launch.keep_marks(), strict=True)])
+            if unwritten is not None and marked:
+                unwritten.changed(marks, launch.keep_marks())
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
+        if reads and self.findings is not None:
+            # Before the failure, because the kernel may have failed by what it read.
+            noting = recorded is not None
+            try:
+                self.findings.tell_unwritten(reads, origins, kernel.module, self._call, recorded=noting)
+            except UnwrittenMemoryError as error:
+                raise error from failure
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # The traceback of the error has this frame, which must not keep the error.
         if unreached is not None and kernel._barriers == "warning":
             kernel._barriers = "nothing"  # one warning for each kernel
             self._warn(*unreached)
-        if self.races is not None:
-            self.races.tell(found_races, left_out, kernel.module, self._call)
-        if reads is not None:
-            raise self._unwritten(origin, *reads)
+        if races and self.findings is not None:
+            self.findings.tell(races, left_out, kernel.module, self._call)
 
-    def _unwritten(
+    def _run(
         self,
-        origin: Origin | None,
-        address: int,
-        size: int,
-        count: int,
-        thread: tuple[int, ...],
-        block: tuple[int, ...],
-    ) -> UnwrittenMemoryError:
-        others = f" (the first of {count} such reads)" if count > 1 else ""
-        details = (
-            f"Read of {size} bytes at {address:#x} that nothing has written{others}\n"
-            f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
-            f"{self._place(address)}"
-        )
-        if origin is not None:
-            details += f"    The bytes are of {origin}.\n"
-        return UnwrittenMemoryError(
-            Status.LAUNCH_FAILURE, self._call, f"{details}Write the elements first, or let the kernel leave them out."
-        )
+        launch: _core.EmulatedLaunch,
+        recorded: RecordedKernel | None,
+        unwritten: Unwritten | None,
+        marks: dict[int, Marks],
+    ) -> CUDADriverError | None:
+        """Run the launch to its end, and return its failure. The launch may use the memory that pointers lead to.
 
-    def _place(self, address: int) -> str:
-        """Return a line about the variable or argument with an address; nothing if none is known to have it."""
-        for name, first, last in self._kernel.module.shared:
-            if first <= address < last:
-                return f"    The bytes begin {address - first} bytes after the beginning of {name} in shared memory.\n"
-        if _runtime.memoryAt(address) is None:
-            return "    The bytes are in the dynamic shared memory of the block.\n"
-        for place, pointer in kernel_accesses.pointers_of(self._kernel.parameters, self._arguments):
-            begin = memory_access.range_at(self._device, pointer, 1) if pointer <= address else None
-            if begin is not None and address < begin[1]:
-                name = kernel_accesses.name_of(place, self._kernel.parameters, self._kernel.parameter_names)
-                return f"    The bytes begin {address - pointer} bytes after the address in {name}.\n"
-        return ""
+        Args:
+            launch: The launch.
+            recorded: The kernel in the form that notes its accesses; None if the launch runs the usual form.
+            unwritten: The unwritten bytes; None if the launch does not look for them.
+            marks: The marks of blocks by address, to which the run adds those of further blocks.
+        """
+        kernel = self._kernel
+        reachable: ReachableMemory | None = None
+        while (report := launch.run()) is not None:
+            explanation = None
+            if report[0] == "access":
+                address, size = report[1:3]
+                allowed = memory_access.range_at(self._device, address, size)
+                if allowed is None:
+                    explanation = memory_access.explain(self._device, address, size)
+                elif kernel._neighbours:
+                    if reachable is None:
+                        host = kernel._host if recorded is None else recorded.host
+                        reachable = ReachableMemory(self._device, self._arguments, self._ranges, host)
+                    if not reachable.has(*allowed):
+                        explanation = memory_access.explain_unreachable(address, size, reachable.blocks())
+                if allowed is not None and explanation is None:
+                    if unwritten is not None:
+                        for block in unwritten.open_blocks(*allowed):
+                            launch.mark(*_of_block(block))
+                            marks[block[0]] = block[1]
+                    launch.allow(*allowed)
+                    continue
+            lines = _lines_text(kernel.module.lines(launch.codes, recorded=recorded is not None))
+            if explanation is not None:
+                return self._illegal(report, explanation, lines)
+            return self._failure(lines, *report)
+        return None
 
     def _warn(self, waiting: int, returned: int) -> None:
         warnings.warn(
@@ -457,11 +469,11 @@ class _Work:
             stacklevel=stacklevel(),
         )
 
-    def _illegal(self, report: tuple[Any, ...], explanation: str) -> CUDADriverError:
+    def _illegal(self, report: tuple[Any, ...], explanation: str, lines: str) -> CUDADriverError:
         _, address, size, write, thread, block = report
         details = (
             f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
-            f"    in {self._kernel.name}, by thread {thread} of block {block}.\n"
+            f"    in {self._kernel.name}{lines}, by thread {thread} of block {block}.\n"
             f"{explanation}"
         )
         # A GPU reports an access to the address 0 like __trap().
@@ -470,6 +482,7 @@ class _Work:
 
     def _failure(
         self,
+        lines: str,
         kind: str,
         text: str,
         file: str,
@@ -482,9 +495,10 @@ class _Work:
         inside = f"{function}: " if function else ""
         what = f"Assertion `{text}` failed." if kind == "assert" else text
         what = what or "The kernel called __trap()."
-        details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {self._kernel.name}."
+        name = f"{self._kernel.name}{'' if file else lines}"
+        details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {name}."
         if kind == "deadlock":
-            details = f"The block {block} cannot go on: {text}\n    in {self._kernel.name}."
+            details = f"The block {block} cannot go on: {text}\n    in {name}."
             if "__syncthreads()" in text and " returned" in text:
                 details += f"\n{_BARRIER}"
         return CUDADriverError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), self._call, details)
@@ -492,6 +506,18 @@ class _Work:
     @property
     def _call(self) -> str:
         return f"cuLaunchKernel({self._kernel.name})"
+
+
+def _of_block(block: tuple[int, Marks]) -> tuple[int, int, int]:
+    """Return the beginning and the end of a block, and the address of its marks."""
+    begin, marks = block
+    return begin, begin + marks.size, marks.ctypes.data
+
+
+def _lines_text(lines: Sequence[tuple[str, int] | None]) -> str:
+    """Return the lines in words, behind a comma; an empty text if no line is known."""
+    known = dict.fromkeys(f"{file}:{number}" for file, number in filter(None, lines))
+    return f" at {' and '.join(known)}" if known else ""
 
 
 def _ranges_of(arrays: Sequence[Strided], device: int) -> list[tuple[int, int]]:

@@ -1,26 +1,31 @@
-"""The races between the threads of a launch: their memory and their lines, as reports show them."""
+"""What was found in a launch, races between threads and reads of unwritten memory, as reports show it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from tcuda import _core
+from tcuda._base.errors import UnwrittenMemoryError
+from tcuda._base.statuses import Status
 from tcuda._process.ledger import ledger
 from tcuda._sanitizer._checks import tell_races_of_kernel
 from tcuda._sanitizer._elements import Region, elements, indices
+from tcuda._sanitizer._errors import KernelRaceError
 from tcuda._sanitizer._found_in_kernel import FoundInKernel
 from tcuda._sanitizer._kernel_advice import missing_in_kernel
 from tcuda._sanitizer._kernel_race import BENIGN, KIND, KernelMemory, KernelRace, KernelRaceAccess, SourceLine
 from tcuda._sanitizer._race import RaceAllocation
 from tcuda._sanitizer._stacks import Frame, frames, users
 from tcuda._sanitizer._stream_names import stream_names
+from tcuda._sanitizer._unwritten_read import unwritten_read
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tcuda._runtime.emulated.unwritten import Origin
     from tcuda._sanitizer._stream_names import StreamName
     from tcuda.emulation.kernels.source_facts import SourceFacts
     from tcuda.emulation.rtc.shared_memory import SharedVariable
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
 
 _AROUND = 3
 """The lines of an excerpt before and after a line."""
+
+
+_Read: TypeAlias = tuple[int, int, int, tuple[int, int, int], tuple[int, int, int], int]
+"""The first of the reads of unwritten memory at a place of the code, as ``EmulatedLaunch`` has them."""
 
 
 class _Kernel(Protocol):
@@ -123,7 +132,50 @@ class LaunchRaces:
         stream = stream_names((self._device, self._stream), None).current
         assert stream is not None
         found = [FoundInKernel(self._race(race, next(lines), next(lines), module, stream), race.count) for race in kept]
-        tell_races_of_kernel(_merged(found), call, left_out)
+        tell_races_of_kernel(_merged(found), lambda told: KernelRaceError(told, call, left_out))
+
+    def tell_unwritten(
+        self,
+        reads: Sequence[_Read],
+        origins: Sequence[Origin | None],
+        module: SourceFacts,
+        call: str,
+        *,
+        recorded: bool,
+    ) -> None:
+        """Tell the reads of unwritten memory to the check of the running code.
+
+        Args:
+            reads: The first read of each place of the code.
+            origins: The allocation of the memory of each read; None for shared memory.
+            module: The module of the kernel.
+            call: The text of the launch.
+            recorded: Whether the launch ran the kernel in the form that notes its accesses.
+
+        Raises:
+            CUDASanitizerErrors: The mode of the check is ``"raise"``.
+            RaceWarning: The mode of the check is ``"warn"``, and the program makes errors of warnings.
+            UnwrittenMemoryError: There is no check.
+        """
+        lines = module.lines([read[5] for read in reads], recorded=recorded)
+        stream = stream_names((self._device, self._stream), None).current
+        assert stream is not None
+        found = []
+        for (address, size, count, thread, block, _), origin, line in zip(reads, origins, lines, strict=True):
+            overlap = address, size
+            shared = memory_access.block_at(address) is None
+            view, allocation = self._view(address, size, module, shared=shared)
+            if origin is not None and origin.line is not None and allocation is not None:
+                frame = Frame(origin.line.function, origin.line.filename, origin.line.line)
+                allocation = replace(allocation, stack=(frame,))
+            access = self._access("read", thread, block, line, view, overlap, module, stream)
+            read = unwritten_read(self._kernel, access, view.at(overlap), overlap, allocation)
+            found.append(FoundInKernel(read, count))
+
+        def error(told: Sequence[KernelRace]) -> UnwrittenMemoryError:
+            return UnwrittenMemoryError(Status.LAUNCH_FAILURE, call, "\n".join(map(str, told)), tuple(told))
+
+        tell_races_of_kernel(_merged(found), error)
 
     def _race(
         self,
@@ -134,10 +186,12 @@ class LaunchRaces:
         stream: StreamName,
     ) -> KernelRace:
         overlap = race.address, race.size
-        view, allocation = self._view(race, module)
+        view, allocation = self._view(race.address, race.size, module, shared=race.shared)
         memory = view.at(overlap)
-        first = self._access(race.first, first_line, view, overlap, module, stream)
-        second = self._access(race.second, second_line, view, overlap, module, stream)
+        first, second = (
+            self._access(each.kind, each.thread, each.block, line, view, overlap, module, stream)
+            for each, line in ((race.first, first_line), (race.second, second_line))
+        )
         return KernelRace(
             kind=BENIGN if race.same_value else KIND,
             use_after_free=False,
@@ -160,7 +214,9 @@ class LaunchRaces:
 
     def _access(
         self,
-        access: _core.KernelAccess,
+        kind: str,
+        thread: tuple[int, int, int],
+        block: tuple[int, int, int],
         line: tuple[str, int] | None,
         view: _View,
         overlap: tuple[int, int],
@@ -170,7 +226,7 @@ class LaunchRaces:
         return KernelRaceAccess(
             operation=self._kernel,
             argument=view.memory.name,
-            kind=access.kind,
+            kind=kind,
             device=self._device,
             stream=self._stream,
             stream_name=stream.text,
@@ -183,36 +239,37 @@ class LaunchRaces:
             stack=_program_frames(self._stack),
             launch_stack=_program_frames(_core.note_stack()) if self._captured else None,
             region=view.region,
-            thread=access.thread,
-            block=access.block,
+            thread=thread,
+            block=block,
             line=None if line is None else Frame(self._kernel, *line),
             excerpt=() if line is None else _lines_around(module, *line),
         )
 
-    def _view(self, race: _core.KernelRace, module: SourceFacts) -> tuple[_View, RaceAllocation | None]:
-        if race.shared:
-            return _of_shared(module.shared_variable_at(race.address), race), None
-        block = memory_access.block_at(race.address)
-        owner, begin, end, _ = (-1, race.address, race.address + race.size, False) if block is None else block
+    def _view(
+        self, address: int, size: int, module: SourceFacts, *, shared: bool
+    ) -> tuple[_View, RaceAllocation | None]:
+        if shared:
+            return _of_shared(module.shared_variable_at(address), address, size), None
+        block = memory_access.block_at(address)
+        owner, begin, end, _ = (-1, address, address + size, False) if block is None else block
         allocation = None
         if owner >= 0:
             found = self._allocations.get(begin) or _allocation(owner, begin, end - begin)
             allocation = RaceAllocation(begin, found.size, owner, found.stream, _program_frames(found.stack), None)
-        return next(self._candidates(race, module, begin, end)), allocation
+        return next(self._candidates(address, size, module, begin, end)), allocation
 
-    def _candidates(self, race: _core.KernelRace, module: SourceFacts, begin: int, end: int) -> Iterator[_View]:
-        """Yield views of the memory of a race: of an argument, of a variable, and of the whole block."""
-        overlap = race.address, race.size
+    def _candidates(self, address: int, size: int, module: SourceFacts, begin: int, end: int) -> Iterator[_View]:
+        """Yield views of memory: of an argument, of a variable, and of the whole block."""
         for view in self._arrays:
-            if elements(view.region, overlap) is not None:
+            if elements(view.region, (address, size)) is not None:
                 yield view
         for name, first, last in module.global_variables():
-            if first <= race.address < last:
-                yield _flat("global", name, first, last - first, race.size)
+            if first <= address < last:
+                yield _flat("global", name, first, last - first, size)
         # A kernel may use more of a block than the view that it gets.
         inside = (view for view in self._arrays if begin <= view.region.address < end)
         name = next((view.memory.name for view in inside), "")
-        yield _flat("global", name, begin, end - begin, race.size)
+        yield _flat("global", name, begin, end - begin, size)
 
 
 class _Allocation(NamedTuple):
@@ -269,11 +326,11 @@ def _of_array(access: Sequence[object], dtype: str) -> _View:
     return _View(region, KernelMemory("global", str(label), None, dtype, region.shape))
 
 
-def _of_shared(found: tuple[SharedVariable, int] | None, race: _core.KernelRace) -> _View:
+def _of_shared(found: tuple[SharedVariable, int] | None, place: int, size: int) -> _View:
     if found is None:
-        return _flat("shared", "", race.address, race.size, race.size)
+        return _flat("shared", "", place, size, size)
     variable, address = found
-    itemsize = variable.itemsize or race.size
+    itemsize = variable.itemsize or size
     shape = (variable.size // itemsize,) if variable.shape is None else variable.shape
     strides = tuple(itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
     memory = KernelMemory("shared", variable.name, None, variable.type, variable.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import re
 import struct
 import threading
 from typing import TYPE_CHECKING, TextIO, cast
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from tcuda.emulation.rtc.shared_memory import SharedVariable
 
 _runtime = cast("EmulatedRuntime", cuda)
+
+_STRUCTURE = re.compile(r'\b(?:struct|union)\b|\bclass\s+\w+\s*(?:final\b\s*)?[:{<]|^\s*#\s*include\s*"', re.MULTILINE)
+"""A definition of a structure, or a header of the program, which may have one."""
 
 
 class Module:
@@ -75,7 +79,6 @@ class Module:
         self._static = shared_memory.static_sizes(library)
         self._elements = element_types(self._host)
         self._globals = global_variables.variables(library, source)
-        self._library = library if checks.races or checks.shared else b""
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._recorded_kernels: dict[str, RecordedKernel] = {}
@@ -138,7 +141,17 @@ class Module:
 
     @functools.cached_property
     def _shared(self) -> list[SharedVariable]:
-        return shared_variables(self._library, self.source)
+        return shared_variables(self._library(recorded=False), self.source)
+
+    @functools.cached_property
+    def has_padding(self) -> bool:
+        """Whether the source may have structures with bytes that nobody writes."""
+        return _STRUCTURE.search(self.source) is not None
+
+    def _library(self, *, recorded: bool) -> bytes:
+        """Return the library, which the cache has: a module keeps no copy, because few programs ask for lines."""
+        noting = recorded or self._recorded is self._host
+        return self._build(recorded=noting and not self._incomplete and not self._checks.races)[0]
 
     def _ranges(self, library: _core.EmulatedModule) -> list[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable of ``library``."""
@@ -152,9 +165,17 @@ class Module:
         assert origin is not None
         return origin[0]
 
-    def lines(self, offsets: Sequence[int]) -> list[tuple[str, int] | None]:
-        """Return the file and the line of each place in the library; None for places that no line has made."""
-        return source_lines(self._library, offsets)
+    def lines(self, offsets: Sequence[int], *, recorded: bool = False) -> list[tuple[str, int] | None]:
+        """Return the file and the line of each place in the library; None for places that no line has made.
+
+        Args:
+            offsets: The places.
+            recorded: Whether the places are in the library whose launches note every access.
+        """
+        try:
+            return source_lines(self._library(recorded=recorded), offsets)
+        except (CompileException, RuntimeError):  # The cache has lost the library, and the compiler is gone.
+            return [None] * len(offsets)
 
     def excerpt(self, file: str, first: int, last: int) -> list[tuple[int, str]]:
         """Return the numbers and the texts of the lines of ``file``, as far as the source has them."""
@@ -254,7 +275,9 @@ def load(
     if module is None:
         if backend not in ("nvrtc", "nvcc"):
             raise ValueError(f"Invalid backend {backend}")
-        build = functools.partial(rtc.build, code, options, names, backend, jitify=jitify, races=checks.races)
+        build = functools.partial(
+            rtc.build, code, options, names, backend, jitify=jitify, races=checks.races, memory=checks.memory
+        )
         library, messages, recorded = _built(build, watched=checks.memory and _watched())
         if log is not None:
             log.write(messages)

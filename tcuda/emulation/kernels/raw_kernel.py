@@ -97,6 +97,15 @@ class RawKernel:
             CompileException: The source cannot be compiled.
             OverflowError: An integer does not fit in its parameter.
             TypeError: An argument does not fit its parameter, or the number of arguments is wrong.
+
+        Example:
+            >>> twice = xp.RawKernel(
+            ...     'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }', 'twice'
+            ... )
+            >>> x = xp.ones(3, dtype='float32')
+            >>> twice((1,), (3,), (x,))
+            >>> x
+            array([2., 2., 2.], dtype=float32)
         """
         self.kernel(grid, block, args, enable_cooperative_groups=self.enable_cooperative_groups, **kwargs)
 
@@ -106,7 +115,17 @@ class RawKernel:
         return self._functions.get(cuda.getDevice()) or self._found()
 
     def compile(self, log_stream: TextIO | None = None) -> None:
-        """Compile the kernel for the current device, and write the messages of the compiler to ``log_stream``."""
+        """Compile the kernel for the current device, and write the messages of the compiler to ``log_stream``.
+
+        Args:
+            log_stream: A file for the messages of the compiler; nothing is written if None.
+
+        Example:
+            >>> twice = xp.RawKernel(
+            ...     'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }', 'twice'
+            ... )
+            >>> twice.compile()  # so that the first launch does not compile
+        """
         self._functions = {}
         self._found(log_stream)
 

@@ -99,15 +99,38 @@ class RawModule:
         return self._loaded()
 
     def compile(self, log_stream: TextIO | None = None) -> None:
-        """Compile the module for the current device, and write the messages of the compiler to ``log_stream``."""
+        """Compile the module for the current device, and write the messages of the compiler to ``log_stream``.
+
+        Args:
+            log_stream: A file for the messages of the compiler; nothing is written if None.
+
+        Example:
+            >>> module = xp.RawModule(
+            ...     code='extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+            ... )
+            >>> module.compile()
+        """
         self._loaded(log_stream)
 
     def get_function(self, name: str) -> RawKernel:
         """Return the kernel ``name``: a kernel declared ``extern "C"``, or one of the name expressions.
 
+        Args:
+            name: The name of the kernel, or one of the name expressions of the module.
+
         Raises:
             CUDADriverError: The module has no kernel of this name (500).
             CompileException: The source cannot be compiled.
+
+        Example:
+            >>> module = xp.RawModule(
+            ...     code='extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+            ... )
+            >>> twice = module.get_function('twice')
+            >>> x = xp.ones(3, dtype='float32')
+            >>> twice((1,), (3,), (x,))
+            >>> x
+            array([2., 2., 2.], dtype=float32)
         """
         require(str, name=name)
         names = self.name_expressions or ()
@@ -117,6 +140,9 @@ class RawModule:
 
     def get_global(self, name: str) -> MemoryPointer:
         """Return the address of the global variable ``name`` on the current device.
+
+        Args:
+            name: The name of the variable.
 
         Raises:
             CUDADriverError: The module has no variable of this name (500).

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class SourceFacts(Protocol):
     """A module of kernels, as far as it knows its lines and its variables."""
 
-    def lines(self, offsets: Sequence[int]) -> list[tuple[str, int] | None]:
-        """Return the file and the line of each place in the library."""
+    def lines(self, offsets: Sequence[int], *, recorded: bool = False) -> list[tuple[str, int] | None]:
+        """Return the file and the line of each place in the library, or in the library whose launches note accesses."""
 
     def excerpt(self, file: str, first: int, last: int) -> list[tuple[int, str]]:
         """Return lines of the source."""

@@ -133,6 +133,7 @@ def build(
     jitify: bool = False,
     recorded: bool = False,
     races: bool = False,
+    memory: bool | None = None,
 ) -> tuple[bytes, str]:
     """Return the shared library of ``code``, and the messages of the compiler.
 
@@ -146,8 +147,9 @@ def build(
         backend: The compiler that CuPy would use, ``"nvrtc"`` or ``"nvcc"``.
         jitify: Whether CuPy would use Jitify, which gives NVRTC headers of the standard library.
         recorded: Whether launches can note every access of the kernels. Such kernels are slower.
-        races: Whether launches can find races in the kernels. Such kernels are slower still. Their library has the
-            lines of the source (:mod:`tcuda.emulation.rtc.source_lines`).
+        races: Whether launches can find races in the kernels. Such kernels are slower still.
+        memory: Whether accesses to memory are checked, as the user has chosen if None. Such a library has the lines of
+            the source (:mod:`tcuda.emulation.rtc.source_lines`).
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
@@ -159,7 +161,7 @@ def build(
     except InvalidOption as error:
         raise request.failure(str(error)) from None
     used = compiler.find()
-    checked = checks.chosen().memory
+    checked = checks.chosen().memory if memory is None else memory
     key = _key(request, used, checked)
     # Headers of the caller may change at any time, so only the compiler knows whether a library is up to date.
     stable = not translated.include and "-include" not in translated.flags and '#include "' not in code

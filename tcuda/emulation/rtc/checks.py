@@ -52,9 +52,11 @@ _GCC_EACH = (
     "-fno-builtin-memcmp",
     *_GCC[4:],
 )
-_RACES = ("-DTCUDA_RACES=1", "-g1", "-fno-code-hoisting")
-"""The flags that tell a launch where each access is. Of the debug information, only the lines are needed. Code hoisting
-would make one access of two equal ones in different branches, and so lose a line.
+_LINES = "-g1"
+"""The flag that gives a library the lines of its source. Of the debug information, reports need nothing else."""
+_RACES = ("-DTCUDA_RACES=1", "-fno-code-hoisting")
+"""The flags that tell a launch where each access is. Code hoisting would make one access of two equal ones in different
+branches, and so lose a line.
 """
 _GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")
@@ -187,4 +189,6 @@ def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races
         used = _GCC_EACH if memory else _GCC_STEPS
     else:
         used = _GCC if memory else ()
-    return (*used, *_ALIGNMENT) if memory and _WITH_PARTS.search(code) else used
+    if not memory:
+        return used
+    return (*used, _LINES, *(_ALIGNMENT if _WITH_PARTS.search(code) else ()))

@@ -49,7 +49,13 @@ def module() -> EmulatedModule:
 
 
 def made(
-    name: str, args: list[np.ndarray | int], marks: list[tuple[int, int, int]], *, grid: int = 1, threads: int = 1
+    name: str,
+    args: list[np.ndarray | int],
+    marks: list[tuple[int, int, int]],
+    *,
+    grid: int = 1,
+    threads: int = 1,
+    strict: bool = False,
 ) -> EmulatedLaunch:
     function = module().function(name)
     assert function is not None
@@ -59,14 +65,24 @@ def made(
         packed[offset : offset + size] = struct.pack("Q" if size == 8 else "i", number)
     ranges = [(arg.ctypes.data, arg.ctypes.data + arg.nbytes) for arg in args if isinstance(arg, np.ndarray)]
     launch = EmulatedLaunch(
-        function, (grid, 1, 1), (threads, 1, 1), bytes(packed), 64, ranges, marks=marks, marks_shared=grid > 1
+        function,
+        (grid, 1, 1),
+        (threads, 1, 1),
+        bytes(packed),
+        64,
+        ranges,
+        marked=True,
+        strict_marks=strict,
+        marks=marks,
+        marks_shared=grid > 1,
     )
     assert launch.run() is None
     return launch
 
 
+@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_random_accesses_give_what_a_list_of_marks_gives(seed: int) -> None:
+def test_random_accesses_give_what_a_list_of_marks_gives(seed: int, strict: bool) -> None:
     chosen = random.Random(seed)
     memory = np.zeros(SIZE, np.uint8)
     begin, size = chosen.randrange(0, 1 << 14), chosen.randrange(1 << 14, 2 << 14)
@@ -84,20 +100,48 @@ def test_random_accesses_give_what_a_list_of_marks_gives(seed: int) -> None:
     found = []
     base = memory.ctypes.data
     for place, width, write in steps:
-        if not write and not written[place : place + width].any():
+        used = written[place : place + width]
+        if not write and not (used.all() if strict else used.any()):
             found.append((base + place, width))
         written[place : place + width] |= write
     args: list[np.ndarray | int] = [memory, np.asarray(steps, np.int32), len(steps), np.zeros(1, np.int32)]
-    launch = made("touch", args, [(base + begin, base + begin + size, marks.ctypes.data)])
-    reads = launch.unwritten_reads
-    assert (None if reads is None else (reads[:2], reads[2])) == ((found[0], len(found)) if found else None)
-    assert launch.keep_marks() == [int((written & ~before).sum())]
+    launch = made("touch", args, [(base + begin, base + begin + size, marks.ctypes.data)], strict=strict)
+    reads = {width: (address, count) for address, width, count, *_ in launch.unwritten_reads}
+    expected = {width: [place for place, each in found if each == width] for width in (1, 4)}
+    assert reads == {width: (places[0], len(places)) for width, places in expected.items() if places}
+    assert launch.keep_marks() == [(base + begin, int((written & ~before).sum()))]
     assert ((marks == 255) == written[begin : begin + size]).all()
 
 
 def test_each_block_of_threads_begins_without_shared_memory() -> None:
     total = np.zeros(1, np.int32)
-    assert made("shared", [total, -1], [], grid=3, threads=8).unwritten_reads is None
-    reads = made("shared", [total, 5], [], grid=3, threads=8).unwritten_reads
-    assert reads is not None
-    assert reads[1:] == (4, 2, (5, 0, 0), (1, 0, 0))
+    assert made("shared", [total, -1], [], grid=3, threads=8).unwritten_reads == []
+    (read,) = made("shared", [total, 5], [], grid=3, threads=8).unwritten_reads
+    assert read[1:5] == (4, 2, (5, 0, 0), (1, 0, 0))
+
+
+def test_marks_may_come_while_the_launch_waits_for_memory() -> None:
+    memory, hidden, total = np.zeros(8, np.uint8), np.zeros(8, np.uint8), np.zeros(1, np.int32)
+    marks = np.full(8, 255, np.uint8)
+    marks[5] = 0
+    function = module().function("touch")
+    assert function is not None
+    steps = np.asarray([0, 1, 0, hidden.ctypes.data - memory.ctypes.data + 5, 1, 0])
+    if abs(steps).max() >= 1 << 31:
+        pytest.skip("the arrays are too far from each other")
+    steps = steps.astype(np.int32)
+    packed = bytearray(function.argument_bytes)
+    for (_, size, offset), value in zip(
+        function.parameters, (memory.ctypes.data, steps.ctypes.data, 2, total.ctypes.data), strict=True
+    ):
+        packed[offset : offset + size] = struct.pack("Q" if size == 8 else "i", value)
+    ranges = [(each.ctypes.data, each.ctypes.data + each.nbytes) for each in (memory, steps, total)]
+    launch = EmulatedLaunch(function, (1, 1, 1), (1, 1, 1), bytes(packed), 0, ranges, marked=True)
+    asked = launch.run()
+    assert asked is not None
+    assert asked[:2] == ("access", hidden.ctypes.data + 5)
+    begin, end = hidden.ctypes.data, hidden.ctypes.data + 8
+    launch.mark(begin, end, marks.ctypes.data)
+    launch.allow(begin, end)
+    assert launch.run() is None
+    assert [read[:3] for read in launch.unwritten_reads] == [(begin + 5, 1, 1)]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import html
 import os
-import pickle
-import pickletools
 import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import nbclient
-import nbformat
 import pytest
 
 import tcuda
 from support.folders import REPOSITORY
+
+nbclient = pytest.importorskip("nbclient", reason="needs nbclient, which runs the cells of notebooks")
+nbformat = pytest.importorskip("nbformat")
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,8 +47,7 @@ def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> 
     cells = (
         "import tcuda\nxp = tcuda.xp\ntcuda.memory._record_memory_history()\nx = xp.ones((64, 64), dtype='float32')",
         "tcuda.memory_summary(abbreviated=True)",
-        "tcuda.memory._snapshot()",
-        "tcuda.memory_snapshot()",
+        "tcuda.memory.SnapshotPage()",
         "tcuda.get_device_properties(0)",
         "with tcuda.SyncCounter() as counter:\n    x.get()\ncounter",
         "from tcuda import sanitizer\nside = tcuda.Stream()\nwith sanitizer.check('collect') as report:\n"
@@ -60,11 +58,10 @@ def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> 
         "x.sum()",
     )
     shown = run_cells(tmp_path, *cells)
-    _, summary, snapshot, segments, device, counter, report, graph, pool, stream, array = shown
+    _, summary, snapshot, device, counter, report, graph, pool, stream, array = shown
     assert "Allocated memory" in summary["text/html"]
     assert summary["text/html"].startswith("<pre>|=====")
     assert "<title>Snapshot of the memory</title>" in page_in(snapshot)
-    assert "<title>Segments</title>" in page_in(segments)
     assert f"<caption>{tcuda.get_device_name(0)}</caption>" in device["text/html"]
     assert '<td style="text-align: left">ndarray.get</td>' in counter["text/html"]
     assert counter["text/plain"] == "<tcuda.SyncCounter: 1 waits at 1 lines>"
@@ -91,17 +88,13 @@ def test_the_summary_is_still_a_text() -> None:
     assert summary._repr_html_() == f"<pre>{html.escape(summary)}</pre>"
 
 
-def test_a_snapshot_is_still_a_plain_dictionary_in_a_file(xp: Any) -> None:
+def test_the_page_of_a_snapshot_takes_torchs_forms(xp: Any) -> None:
     x = xp.zeros(10)
-    for snapshot, kind in ((tcuda.memory._snapshot(), dict), (tcuda.memory_snapshot(), list)):
-        packed = pickle.dumps(snapshot)
-        assert not any(
-            "tcuda" in str(argument)
-            for _, argument, _ in pickletools.genops(packed)
-            if isinstance(argument, str) and "Snapshot" in argument
-        )
-        assert type(pickle.loads(packed)) is kind
-        assert pickle.loads(packed) == snapshot
+    for snapshot in (tcuda.memory._snapshot(), tcuda.memory_snapshot(), None):
+        shown = {"text/html": tcuda.memory.SnapshotPage(snapshot)._repr_html_()}
+        assert "<title>Snapshot of the memory</title>" in page_in(shown)
+    with pytest.raises(ValueError, match="snapshot"):
+        tcuda.memory.SnapshotPage({"segments": 3})
     assert x.size == 10
 
 

@@ -121,16 +121,20 @@ class EmulatedLaunch {
 public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                    unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
-                   bool finds_changes, const Ranges &variables, bool races, const MarkedRanges &marks,
-                   bool marks_shared)
+                   bool finds_changes, const Ranges &variables, bool races, bool marked, bool strict_marks,
+                   const MarkedRanges &marks, bool marks_shared)
         : module_(function.module),
           grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience, recorded, finds_changes,
-                                    variables, races, marks, marks_shared)) {
+                                    variables, races, marked, strict_marks, marks, marks_shared)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
 
     void allow(std::uintptr_t begin, std::uintptr_t end) { grid_.allow({begin, end}); }
+
+    void mark(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t marks) {
+        grid_.mark({{begin, end}, reinterpret_cast<unsigned char *>(marks)});
+    }
 
     nb::object unreached() const {
         const Grid::Unreached found = grid_.unreached();
@@ -170,18 +174,24 @@ public:
     }
 
     std::size_t races_left_out() const { return grid_.races() == nullptr ? 0 : grid_.races()->log().left_out(); }
-    std::vector<std::uint64_t> keep_marks() {
-        return grid_.recorder() == nullptr ? std::vector<std::uint64_t>() : grid_.recorder()->keep_marks();
+    std::vector<std::pair<std::uintptr_t, std::uint64_t>> keep_marks() {
+        if (grid_.recorder() == nullptr)
+            return {};
+        return grid_.recorder()->keep_marks();
     }
 
-    nb::object unwritten_reads() const {
-        const UnwrittenReads &found = grid_.unwritten_reads();
-        if (found.count == 0)
-            return nb::none();
-        return nb::make_tuple(found.address, found.size, found.count, triple_of(found.thread), triple_of(found.block));
+    nb::list unwritten_reads() const {
+        nb::list found = new_list();
+        for (const UnwrittenReads &each : grid_.unwritten_reads())
+            found.append(nb::make_tuple(each.address, each.size, each.count, triple_of(each.thread),
+                                        triple_of(each.block), each.code));
+        return found;
     }
+
+    std::vector<std::uintptr_t> codes() const { return codes_; }
 
     nb::object run() {
+        codes_.clear();
         Grid::Outcome outcome;
         do {
             const nb::gil_scoped_release released;
@@ -193,10 +203,12 @@ public:
             return nb::none();
         case Grid::Outcome::access: {
             const Access &access = grid_.access();
+            codes_ = {access.code};
             return nb::make_tuple("access", access.address, access.size, access.write, thread, block);
         }
         default: {
             const Fault &fault = grid_.fault();
+            codes_ = fault.codes;
             return nb::make_tuple(fault.kind, fault.text, fault.file, fault.line, fault.function, thread, block);
         }
         }
@@ -212,8 +224,8 @@ private:
 
     static Launch launch_of(const EmulatedFunction &function, const Triple &grid, const Triple &block,
                             const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
-                            bool finds_changes, const Ranges &variables, bool races, const MarkedRanges &marks,
-                            bool marks_shared) {
+                            bool finds_changes, const Ranges &variables, bool races, bool marked, bool strict_marks,
+                            const MarkedRanges &marks, bool marks_shared) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         Launch launch{function.kernel,
@@ -228,6 +240,8 @@ private:
         for (const auto &[begin, end] : variables)
             launch.variables.push_back({begin, end});
         launch.races = races;
+        launch.marked = marked;
+        launch.strict_marks = strict_marks;
         for (const auto &[begin, end, bytes] : marks)
             launch.marks.push_back({{begin, end}, reinterpret_cast<unsigned char *>(bytes)});
         launch.marks_shared = marks_shared;
@@ -236,6 +250,7 @@ private:
 
     const std::shared_ptr<LoadedModule> module_;
     Grid grid_;
+    std::vector<std::uintptr_t> codes_; // of the access or the failure that run() has returned
 };
 
 std::string name_of(AccessKind kind) {
@@ -310,13 +325,16 @@ void bind_emulated_kernels(nb::module_ &module) {
 
     nb::class_<EmulatedLaunch>(module, "EmulatedLaunch")
         .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
-                      bool, double, bool, bool, const Ranges &, bool, const MarkedRanges &, bool>(),
+                      bool, double, bool, bool, const Ranges &, bool, bool, bool, const MarkedRanges &, bool>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
              nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("races") = false,
-             nb::arg("marks") = MarkedRanges(), nb::arg("marks_shared") = false)
+             nb::arg("marked") = false, nb::arg("strict_marks") = false, nb::arg("marks") = MarkedRanges(),
+             nb::arg("marks_shared") = false)
         .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"))
+        .def("mark", &EmulatedLaunch::mark, nb::arg("begin"), nb::arg("end"), nb::arg("marks"))
         .def("run", &EmulatedLaunch::run)
+        .def_prop_ro("codes", &EmulatedLaunch::codes)
         .def_prop_ro("recorded", &EmulatedLaunch::recorded)
         .def("accesses", &EmulatedLaunch::accesses, nb::arg("cuts"), nb::arg("most"))
         .def("races", &EmulatedLaunch::races)

@@ -16,6 +16,7 @@
 
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
+#include "bindings/races/call_slot.hpp"
 #include "bindings/races/use_reader.hpp"
 #include "bindings/threads/python_stacks.hpp"
 #include "races/watch/call_notes.hpp"
@@ -305,47 +306,25 @@ PyObject *call_noted(PyObject *function, PyObject *positional, PyObject *named) 
     return call_original(type->original, function, positional, named);
 }
 
-// The place of a slot in a type object, which is opaque in the stable ABI. The place is the same for all types; null if
-// it is not found beyond doubt.
-void **slot_of(PyTypeObject *type, void *function) {
-    constexpr std::size_t first = 4, end = 40; // the slots of all versions of Python are among these words
-    void **const words = reinterpret_cast<void **>(type);
-    void **found = nullptr;
-    for (std::size_t place = first; place < end; ++place) {
-        if (words[place] != function)
-            continue;
-        if (found != nullptr)
-            return nullptr;
-        found = words + place;
-    }
-    return found;
-}
-
 } // namespace
 
 void note_calls(nb::handle type, nb::handle array_type, nb::handle pointer_type, nb::handle prepare) {
-    auto *const python_type = reinterpret_cast<PyTypeObject *>(type.ptr());
-    void *const function = PyType_GetSlot(python_type, Py_tp_call);
-    if (function == nullptr && PyErr_Occurred())
-        nb::raise_python_error();
-    void **const slot = function == nullptr ? nullptr : slot_of(python_type, function);
-    if (slot == nullptr)
-        throw std::runtime_error("the slot for calls was not found in the type");
+    const CallSlot slot = call_slot_of(type);
     attributes();
     const auto made = std::make_shared<NotedType>();
     made->type = nb::borrow(type);
     made->array_type = nb::borrow(array_type);
     made->pointer_type = nb::borrow(pointer_type);
     made->prepare = nb::borrow(prepare);
-    made->slot = slot;
-    made->original = reinterpret_cast<ternaryfunc>(function);
+    made->slot = slot.place;
+    made->original = slot.function;
     const std::lock_guard lock(noted().mutex);
     if (noted().type != nullptr)
         throw std::runtime_error("the calls of a type are noted already");
     noted().type = made;
     last_original = made->original;
     noted_calls_flag = true;
-    *slot = reinterpret_cast<void *>(call_noted);
+    *slot.place = reinterpret_cast<void *>(call_noted);
 }
 
 void stop_noting_calls() {

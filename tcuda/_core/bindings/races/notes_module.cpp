@@ -4,6 +4,7 @@
 
 #include "bindings/python/containers.hpp"
 #include "bindings/races/noted_calls.hpp"
+#include "bindings/races/noted_stacks.hpp"
 #include "bindings/races/python_notes.hpp"
 #include "bindings/races/use_reader.hpp"
 #include "races/watch/call_notes.hpp"
@@ -58,6 +59,8 @@ void bind_notes(nb::module_ &module) {
     module.def("note_calls", note_calls, nb::arg("type"), nb::arg("array_type"), nb::arg("pointer_type"),
                nb::arg("prepare"));
     module.def("stop_noting_calls", stop_noting_calls);
+    module.def("note_stacks_of", note_stacks_of, nb::arg("type"));
+    module.def("stop_noting_stacks", stop_noting_stacks);
     module.def("forget_prepared_calls", forget_prepared_calls);
 }
 

@@ -10,6 +10,16 @@ abi::Range AccessRecorder::part(std::uintptr_t page, const abi::Range &known) {
     return {std::max(begin, known.begin), std::min(begin + abi::record_bytes, known.end)};
 }
 
+void AccessRecorder::add_marks(const Marks &marks) {
+    const auto begins_before = [](const Marks &one, const Marks &other) { return one.block.begin < other.block.begin; };
+    marks_.insert(std::upper_bound(marks_.begin(), marks_.end(), marks, begins_before), marks);
+    for (std::uintptr_t number = page_of(marks.block.begin); number <= page_of(marks.block.end - 1); ++number) {
+        const auto found = pages_.find(number);
+        if (found != pages_.end())
+            read_marks(*found->second, number);
+    }
+}
+
 bool AccessRecorder::covers(std::uintptr_t address, std::uint64_t size, const abi::Range &known) const {
     for (std::uintptr_t page = page_of(address); page <= page_of(address + size - 1); ++page) {
         const auto found = pages_.find(page);
@@ -94,25 +104,36 @@ bool AccessRecorder::is_unwritten(std::uintptr_t address, std::uint64_t size) {
     Page &first = *pages_.find(page_of(address))->second;
     if (first.unwritten == nullptr)
         return false;
+    const bool needs_all = strict_ && size <= largest_number;
     for (std::uintptr_t place = address; place < address + size; ++place) {
         const Page &page = *pages_.find(page_of(place))->second;
         const auto bit = static_cast<unsigned>(place % abi::record_bytes);
-        const bool unwritten = page.unwritten != nullptr && (page.unwritten[bit / 64] >> bit % 64 & 1) != 0;
-        if (!unwritten || (page.writes[bit / 64] >> bit % 64 & 1) != 0) {
-            if (++first.looks % looks_between_counts == 0) {
-                unsigned long long left = 0;
-                for (unsigned word = 0; word < words; ++word)
-                    left |= first.unwritten[word] & ~first.writes[word];
-                if (left == 0)
-                    first.unwritten.reset();
-            }
+        const bool unwritten = page.unwritten != nullptr && (page.unwritten[bit / 64] >> bit % 64 & 1) != 0 &&
+                               (page.writes[bit / 64] >> bit % 64 & 1) == 0;
+        if (unwritten == needs_all) {
+            if (needs_all)
+                return true;
+            count_left(first);
             return false;
         }
     }
-    return true;
+    if (needs_all)
+        count_left(first);
+    return !needs_all;
 }
 
-std::vector<std::uint64_t> AccessRecorder::keep_marks() {
+// Called after looks that find nothing: forgets the unwritten bytes of a page when all of them are written.
+void AccessRecorder::count_left(Page &page) {
+    if (++page.looks % looks_between_counts != 0)
+        return;
+    unsigned long long left = 0;
+    for (unsigned word = 0; word < words; ++word)
+        left |= page.unwritten[word] & ~page.writes[word];
+    if (left == 0)
+        page.unwritten.reset();
+}
+
+std::vector<std::pair<std::uintptr_t, std::uint64_t>> AccessRecorder::keep_marks() {
     std::vector<std::uint64_t> counts(marks_.size());
     for (const auto &[number, kept] : pages_) {
         const Page &page = *kept;
@@ -130,11 +151,15 @@ std::vector<std::uint64_t> AccessRecorder::keep_marks() {
             }
         });
     }
-    std::vector<std::uint64_t> found;
+    std::vector<std::pair<std::uintptr_t, std::uint64_t>> found;
     for (std::size_t place = 0; place < marks_.size(); ++place)
-        if (marks_[place].bytes != nullptr)
-            found.push_back(counts[place]);
+        if (counts[place] != 0)
+            found.emplace_back(marks_[place].block.begin, counts[place]);
     return found;
+}
+
+bool AccessRecorder::marks_shared() const {
+    return std::any_of(marks_.begin(), marks_.end(), [](const Marks &each) { return each.bytes == nullptr; });
 }
 
 const abi::Range *AccessRecorder::shared_at(std::uintptr_t address, std::uint64_t size) const {

@@ -33,11 +33,14 @@ struct Marks {
 
 class AccessRecorder {
 public:
-    // `marks`, in ascending order, are of the blocks that have unwritten bytes when the launch begins. `finds_changes`
-    // is for modules whose compiler leaves out the check of a write after a read of the same memory: a byte that was
-    // read and has another value at the end was written.
-    AccessRecorder(bool finds_changes, std::vector<Marks> marks)
-        : finds_changes_(finds_changes), marks_(std::move(marks)) {}
+    // `finds_changes` is for modules whose compiler leaves out the check of a write after a read of the same memory: a
+    // byte that was read and has another value at the end was written. `strict` says that no object of the module has
+    // bytes that nobody writes, such as padding.
+    AccessRecorder(bool finds_changes, bool strict) : finds_changes_(finds_changes), strict_(strict) {}
+
+    // Adds the marks of a block that had unwritten bytes when the launch began. The launch has not used the block yet.
+    // Takes memory of the host.
+    void add_marks(const Marks &marks);
 
     // Whether mark() may be called for the access. `known` is the memory around the access.
     bool covers(std::uintptr_t address, std::uint64_t size, const abi::Range &known) const;
@@ -46,18 +49,21 @@ public:
     void mark(std::uintptr_t address, std::uint64_t size, bool write);
     // The record by which a module notes further accesses near `address` itself.
     abi::Record record_at(std::uintptr_t address, const abi::Range &known);
-    // Whether nothing has written any byte of the access. An access may contain the padding of a structure, which
-    // nobody writes, so one written byte is enough.
+    // Whether a read uses unwritten bytes. A number needs all of its bytes. A larger access may contain the padding of
+    // a structure, which nobody writes, so one written byte is enough there, and everywhere in a module that has such
+    // structures.
     bool is_unwritten(std::uintptr_t address, std::uint64_t size);
     // The part of `around` without marks around an access; nothing if the access uses a block with marks.
     std::optional<abi::Range> unmarked(std::uintptr_t address, std::uint64_t size, abi::Range around) const;
+    // Whether shared memory has marks.
+    bool marks_shared() const;
     // The marked shared memory that contains an access; null if there is none.
     const abi::Range *shared_at(std::uintptr_t address, std::uint64_t size) const;
     // Forgets what the last block of threads has written to shared memory. Takes memory of the host.
     void begin_block();
-    // Changes the marks of the bytes that the launch has written, and returns how many of each block they are, without
-    // shared memory.
-    std::vector<std::uint64_t> keep_marks();
+    // Changes the marks of the bytes that the launch has written, and returns the beginning of each block with the
+    // number of these bytes, without shared memory.
+    std::vector<std::pair<std::uintptr_t, std::uint64_t>> keep_marks();
 
     // Called at the end of the launch, while the memory that the launch has used still exists.
     void finish();
@@ -83,13 +89,16 @@ private:
     static bool empty(const unsigned long long *bits, unsigned first, unsigned last);
     template <typename Each> void for_marks(std::uintptr_t number, Each each) const;
     void read_marks(Page &page, std::uintptr_t number) const;
+    static void count_left(Page &page);
     void add_runs(RegionBuilder &builder, const abi::Range &range, bool writes) const;
     bool same(const abi::Range &range) const;
 
     static constexpr unsigned looks_between_counts = 64;
+    static constexpr std::uint64_t largest_number = 16;
 
     const bool finds_changes_;
-    const std::vector<Marks> marks_;
+    const bool strict_;
+    std::vector<Marks> marks_; // in ascending order
     std::vector<std::uintptr_t> shared_pages_; // the numbers of the pages with shared memory
     std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
     std::vector<std::uintptr_t> order_; // the numbers of the pages in ascending order, after finish()

@@ -13,6 +13,7 @@ namespace {
 
 constexpr unsigned warp_size = 32;
 constexpr unsigned most_threads = 1024;       // the limit of a block
+constexpr unsigned most_unwritten_places = 64;
 constexpr unsigned pauses_between_looks = 4096; // pauses between two looks at the clock
 constexpr auto longest_wait = std::chrono::milliseconds(50); // the wait for the module before a look for signals
 
@@ -37,15 +38,17 @@ Grid::Grid(LoadedModule &module, Launch launch)
       memory_(launch_.variables) {
     const auto begin = reinterpret_cast<std::uintptr_t>(launch_.arguments.data());
     memory_.admit_own({begin, begin + launch_.arguments.size()});
-    std::vector<Marks> marks = launch_.marks;
-    const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
-    if (launch_.marks_shared && launch_.shared_bytes != 0)
-        marks.push_back({{shared, shared + launch_.shared_bytes}, nullptr});
-    std::sort(marks.begin(), marks.end(),
-              [](const Marks &left, const Marks &right) { return left.block.begin < right.block.begin; });
-    marks_own_ = std::any_of(marks.begin(), marks.end(), [](const Marks &each) { return each.bytes == nullptr; });
-    if (launch_.recorded || !marks.empty())
-        recorder_.reset(new AccessRecorder(launch_.finds_changes, std::move(marks)));
+    if (launch_.recorded || launch_.marked)
+        recorder_.reset(new AccessRecorder(launch_.finds_changes, launch_.strict_marks));
+    if (launch_.marked) {
+        for (const Marks &each : launch_.marks)
+            recorder_->add_marks(each);
+        const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
+        if (launch_.marks_shared && launch_.shared_bytes != 0)
+            recorder_->add_marks({{shared, shared + launch_.shared_bytes}, nullptr});
+        marks_own_ = recorder_->marks_shared();
+        unwritten_reads_.reserve(most_unwritten_places);
+    }
 }
 
 Grid::~Grid() { end(); }
@@ -335,6 +338,7 @@ abi::Votes Grid::wait_for_block(void *grid, int predicate) {
     self.votes_.any |= predicate != 0;
     ++self.at_barrier_;
     self.bind(self.current_);
+    self.current_->site = __builtin_return_address(0);
     self.wait(Fiber::Wait::block, &self.barrier_);
     return self.result_;
 }
@@ -365,7 +369,7 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
     if ((mask & bit) == 0) {
         std::snprintf(self.text_, sizeof self.text_,
                       "the mask 0x%08x of a call for a warp lacks the lane of the calling thread", mask);
-        fail(grid, "mask", self.text_, "", 0, "");
+        fail(grid, "mask", self.text_, "", 0, "", __builtin_return_address(0));
     }
     if ((self.exchanging_ >> warp & 1) == 0) {
         self.exchanging_ |= 1u << warp;
@@ -375,6 +379,7 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
     }
     fiber.mask = mask;
     fiber.value = value;
+    fiber.site = __builtin_return_address(0);
     const auto same = [&](const Meeting &meeting) { return meeting.warp == warp && meeting.mask == mask; };
     const auto meeting = std::find_if(self.meetings_.begin(), self.meetings_.end(), same);
     const bool first = meeting == self.meetings_.end();
@@ -499,7 +504,7 @@ void Grid::look_at_clock() {
         fail(this, "timeout",
              "threads of the block spin, and no thread of the block returns, reaches a barrier or writes a volatile "
              "variable",
-             "", 0, "");
+             "", 0, "", nullptr);
 }
 
 // In a fiber: lets all other threads of the block that can go on run before this thread.
@@ -519,18 +524,27 @@ void Grid::allow(abi::Range range) {
     memory_.admit(range);
 }
 
+void Grid::mark(const Marks &marks) {
+    if (running_)
+        throw std::logic_error("memory is marked while another thread runs the launch");
+    if (launch_.marked)
+        recorder_->add_marks(marks);
+}
+
 // In a fiber: notes an access, and lets the module note further accesses to the same page.
-void Grid::record(std::uintptr_t address, std::uint64_t size, bool write, const abi::Range &known) {
+void Grid::record(const Access &access, const abi::Range &known) {
+    const auto [address, size, write, code] = access;
+    (void)code;
     if (!recorder_->covers(address, size, known)) {
         // The recorder takes memory of the host, which code on a fiber must not do.
-        access_ = {address, size, write};
+        access_ = access;
         covered_ = known;
         uncovered_ = true;
         Fiber *fiber = resumed_ = current_;
         fiber->context.switch_to(scheduler_);
     }
-    if (!write && recorder_->is_unwritten(address, size) && unwritten_reads_.count++ == 0)
-        unwritten_reads_ = {address, size, *interface_.thread, block_, 1};
+    if (!write && recorder_->is_unwritten(address, size))
+        note_unwritten(access);
     recorder_->mark(address, size, write);
     const abi::Record found = recorder_->record_at(address, known);
     abi::Record &record = interface_.records[abi::record_place(address)];
@@ -541,9 +555,25 @@ void Grid::record(std::uintptr_t address, std::uint64_t size, bool write, const 
     __atomic_store_n(&record.bytes, found.bytes, __ATOMIC_RELAXED); // interrupt() may write the size at the same time
 }
 
-abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write) {
+// In a fiber, which must not take memory of the host: the reads at the places beyond the room are left out.
+void Grid::note_unwritten(const Access &access) {
+    const auto known = std::find_if(unwritten_reads_.begin(), unwritten_reads_.end(),
+                                    [&](const UnwrittenReads &each) { return each.code == access.code; });
+    if (known != unwritten_reads_.end())
+        ++known->count;
+    else if (unwritten_reads_.size() < unwritten_reads_.capacity())
+        unwritten_reads_.push_back({access.address, access.size, access.code, *interface_.thread, block_, 1});
+}
+
+std::uintptr_t Grid::code_of(const void *site) const {
+    const abi::Range library = module_.range();
+    const auto place = reinterpret_cast<std::uintptr_t>(site);
+    return place >= library.begin && place < library.end ? place - library.begin : 0;
+}
+
+abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write, const void *site) {
     auto &self = *static_cast<Grid *>(grid);
-    const abi::Span found = self.resolved(address, size, write);
+    const abi::Span found = self.resolved(address, size, write, site);
     if (self.races_ == nullptr || address - found.begin >= found.bytes)
         return found;
     const auto slot = static_cast<unsigned>((address >> abi::page_shift) % abi::slot_count);
@@ -554,7 +584,7 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
 }
 
 // The memory around an access of which the slot of the access may know.
-abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool write) {
+abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool write, const void *site) {
     // A thread that spins reads. A write may be the end of an atomic function, so no other thread may run before it.
     if (take_interruption())
         interrupt_thread(!write);
@@ -576,13 +606,13 @@ abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool w
                     return {unmarked->begin, unmarked->end - unmarked->begin};
             }
             if (size != 0)
-                record(address, size, write, *recorded);
+                record({address, size, write, code_of(site)}, *recorded);
             // The slot keeps its contents, because memory with a record is in no slot.
             const abi::Span &slot = interface_.slots[(address >> abi::page_shift) % abi::slot_count];
             return {slot.begin, __atomic_load_n(&slot.bytes, __ATOMIC_RELAXED)};
         }
         Fiber *fiber = current_;
-        access_ = {address, size, write};
+        access_ = {address, size, write, code_of(site)};
         thread_ = *interface_.thread;
         asks_ = true;
         resumed_ = fiber;
@@ -654,10 +684,13 @@ void Grid::use_own_memory() {
 
 // Failures
 
-void Grid::fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function) {
+void Grid::fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function,
+                const void *site) {
     auto &self = *static_cast<Grid *>(grid);
     self.thread_ = *self.interface_.thread;
-    self.failure_ = {kind, text, file, function, line};
+    if (site == nullptr && line == 0)
+        site = __builtin_return_address(0); // in the function of the kernel, unless the core has found the failure
+    self.failure_ = {kind, text, file, function, line, self.code_of(site)};
     self.failed_ = true;
     self.current_->context.switch_to(self.scheduler_); // does not return
 }
@@ -666,7 +699,7 @@ void Grid::describe_failure() {
     if (std::strcmp(failure_.kind, "deadlock") == 0)
         describe_deadlock();
     else
-        fault_ = {failure_.kind, failure_.text, failure_.file, failure_.function, failure_.line};
+        fault_ = {failure_.kind, failure_.text, failure_.file, failure_.function, failure_.line, {failure_.code}};
 }
 
 std::string Grid::reason_of(const Fiber &fiber) {
@@ -699,16 +732,17 @@ void Grid::leave() {
             std::snprintf(text_, sizeof text_,
                           "the thread needs more than the %zu KiB of its stack, or an index of a local array is wrong",
                           ThreadStacks::size >> 10);
-            fail(this, "trap", text_, "", 0, "");
+            fail(this, "trap", text_, "", 0, "", nullptr);
         }
         std::snprintf(text_, sizeof text_, "Invalid access at %#llx", at);
-        fail(this, address == 0 ? "trap" : "memory", text_, "", 0, ""); // A GPU reports the address 0 like __trap().
+        fail(this, address == 0 ? "trap" : "memory", text_, "", 0, "",
+             nullptr); // A GPU reports the address 0 like __trap().
         break;
     case Reason::no_address:
-        fail(this, "memory", "Invalid access at a number that is too large for an address", "", 0, "");
+        fail(this, "memory", "Invalid access at a number that is too large for an address", "", 0, "", nullptr);
         break;
     case Reason::alignment:
-        fail(this, "misaligned", "Misaligned access to a vector", "", 0, "");
+        fail(this, "misaligned", "Misaligned access to a vector", "", 0, "", nullptr);
         break;
     case Reason::call:
         std::snprintf(
@@ -716,13 +750,14 @@ void Grid::leave() {
             "no code is at %#llx, where the kernel goes on: a pointer to a function is wrong, or a write beyond "
             "a local array has changed the place to return to",
             at);
-        fail(this, "trap", text_, "", 0, "");
+        fail(this, "trap", text_, "", 0, "", nullptr);
         break;
     case Reason::division:
-        fail(this, "divide", "division of an integer by zero, or the quotient of two integers overflows", "", 0, "");
+        fail(this, "divide", "division of an integer by zero, or the quotient of two integers overflows", "", 0, "",
+             nullptr);
         break;
     case Reason::instruction:
-        fail(this, "trap", "the kernel reaches code that has no meaning, such as __builtin_trap()", "", 0, "");
+        fail(this, "trap", "the kernel reaches code that has no meaning, such as __builtin_trap()", "", 0, "", nullptr);
         break;
     }
     __builtin_unreachable();
@@ -731,10 +766,14 @@ void Grid::leave() {
 // Describes where the threads wait when no thread can go on.
 void Grid::describe_deadlock() {
     std::vector<std::pair<std::string, unsigned>> reasons; // in the order of the first thread
+    std::vector<std::uintptr_t> codes;
     std::string text;
     for (const Fiber *fiber : fiber_of_) {
         if (fiber == nullptr)
             continue;
+        const std::uintptr_t code = code_of(fiber->site);
+        if (std::find(codes.begin(), codes.end(), code) == codes.end())
+            codes.push_back(code);
         const std::string reason = reason_of(*fiber);
         const auto known =
             std::find_if(reasons.begin(), reasons.end(), [&](const auto &entry) { return entry.first == reason; });
@@ -752,7 +791,7 @@ void Grid::describe_deadlock() {
     const unsigned returned = threads_ - waiting_;
     if (returned != 0)
         text += ", " + std::to_string(returned) + (returned == 1 ? " thread has returned" : " threads have returned");
-    fault_ = {"deadlock", text, "", "", 0};
+    fault_ = {"deadlock", text, "", "", 0, std::move(codes)};
 }
 
 } // namespace tcuda

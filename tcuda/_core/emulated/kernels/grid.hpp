@@ -37,29 +37,36 @@ struct Launch {
     std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
     // Whether the launch looks for races between its threads. The module must be compiled for that.
     bool races = false;
-    std::vector<Marks> marks{};          // the memory with unwritten bytes
-    bool marks_shared = false;           // whether the dynamic shared memory is marked
+    // Whether the launch looks for reads of unwritten memory, and whether no object of the module has padding.
+    bool marked = false;
+    bool strict_marks = false;
+    std::vector<Marks> marks{}; // the memory with unwritten bytes that is known when the launch begins
+    bool marks_shared = false;  // whether the dynamic shared memory is marked
 };
 
-// Reads of memory that nothing has written: the first of them, and their number.
+// Reads of memory that nothing has written at one place of the code: the first of them, and their number.
 struct UnwrittenReads {
-    std::uintptr_t address = 0;
-    std::uint64_t size = 0;
-    abi::Index thread{}, block{};
-    unsigned long long count = 0;
+    std::uintptr_t address;
+    std::uint64_t size;
+    std::uintptr_t code;
+    abi::Index thread, block;
+    unsigned long long count;
 };
 
-// An access outside of the known ranges.
+// An access outside of the known ranges. The code of an access or a failure is the place in the library right behind
+// the call that checks, from the beginning of the library; 0 if the place is not known.
 struct Access {
     std::uintptr_t address;
     std::uint64_t size;
     bool write;
+    std::uintptr_t code;
 };
 
-// A failure of a thread.
+// A failure of a thread, or of all threads of a block, which wait at several places of the code.
 struct Fault {
     std::string kind, text, file, function;
     int line = 0;
+    std::vector<std::uintptr_t> codes{};
 };
 
 // The threads of a block run on fibers. A fiber runs thread after thread in a plain loop. A thread that waits keeps its
@@ -79,6 +86,10 @@ public:
 
     // Lets the kernel use this memory of the device. Throws std::logic_error while run() is called.
     void allow(abi::Range range);
+
+    // Adds the marks of memory that allow() has not admitted yet, if the launch looks for reads of unwritten memory.
+    // Throws std::logic_error while run() is called.
+    void mark(const Marks &marks);
 
     // Starts the kernel, or goes on: after an access that allow() has admitted, or after an interruption. A launch that
     // has ended returns the same outcome again. Throws std::logic_error if this thread runs another grid of the module,
@@ -105,7 +116,8 @@ public:
     AccessRecorder *recorder() { return recorder_.get(); }
     // The races that the launch has found so far; null unless the launch looks for `races`.
     const RaceFinder *races() const { return races_.get(); }
-    const UnwrittenReads &unwritten_reads() const { return unwritten_reads_; }
+    // The reads of unwritten memory, in the order of the first read of each place.
+    const std::vector<UnwrittenReads> &unwritten_reads() const { return unwritten_reads_; }
     // The memory of which recorder() knows, in ascending order.
     std::vector<abi::Range> recorded() const { return memory_.of_devices(); }
 
@@ -139,10 +151,11 @@ private:
     static unsigned converge(void *grid, const void *site);
     static void pause(void *grid);
     static void step(void *grid, bool write);
-    static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write);
+    static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write, const void *site);
     static void touch(void *grid, std::uintptr_t address, unsigned long long size, abi::Touch touch, const void *site);
     static void fence(void *grid, abi::Scope scope);
-    static void fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
+    static void fail(void *grid, const char *kind, const char *text, const char *file, int line, const char *function,
+                     const void *site);
 
     char *note(const RefusedInstruction &refused) noexcept override;
     [[noreturn]] void leave() override;
@@ -177,8 +190,10 @@ private:
     void describe_failure();
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
-    abi::Span resolved(std::uintptr_t address, unsigned long long size, bool write);
-    void record(std::uintptr_t address, std::uint64_t size, bool write, const abi::Range &known);
+    abi::Span resolved(std::uintptr_t address, unsigned long long size, bool write, const void *site);
+    void record(const Access &access, const abi::Range &known);
+    void note_unwritten(const Access &access);
+    std::uintptr_t code_of(const void *site) const;
 
     // Hot fields first
     const abi::Module &interface_;
@@ -206,7 +221,7 @@ private:
     abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
     bool marks_own_ = false; // whether the recorder has marks of shared memory
-    UnwrittenReads unwritten_reads_;
+    std::vector<UnwrittenReads> unwritten_reads_; // has room for the most places that are kept
     std::unique_ptr<ThreadStacks> stacks_;
     std::unique_ptr<Fiber[]> fibers_; // one for each thread
     std::size_t fibers_used_ = 0;
@@ -237,6 +252,7 @@ private:
     struct {
         const char *kind, *text, *file, *function;
         int line;
+        std::uintptr_t code;
     } failure_{};
     RefusedInstruction refused_{};
     char text_[192];

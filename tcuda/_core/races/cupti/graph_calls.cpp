@@ -58,7 +58,10 @@ void end_capture(const SeenCall &call) {
 
 void launch_graph(const SeenCall &call) {
     const auto &launch = call.as<LaunchGraph>();
-    call.watch.graph_launched(call.stream(launch.stream), launch.executable);
+    if (call.entered)
+        call.watch.graph_about_to_be_launched(call.stream(launch.stream), launch.executable);
+    else
+        call.watch.graph_launched(call.stream(launch.stream), launch.executable);
 }
 
 void instantiate(const SeenCall &call, WatchedGraphs &graphs) {

@@ -50,7 +50,11 @@ void launch_on_devices(const SeenCall &call) {
 }
 
 void queue_host_function(const SeenCall &call) {
-    call.watch.host_function_queued(call.stream(call.as<OnStream>().stream));
+    const watch::CallStream stream = call.stream(call.as<OnStream>().stream);
+    if (call.entered)
+        call.watch.host_function_about_to_be_queued(stream);
+    else
+        call.watch.host_function_queued(stream);
 }
 
 } // namespace tcuda::cupti

@@ -7,7 +7,10 @@ namespace tcuda::cupti {
 
 void write_value(const SeenCall &call) {
     const auto &write = call.as<StreamValue>();
-    call.watch.value_written(call.stream(write.stream), write.address);
+    if (call.entered)
+        call.watch.value_about_to_be_written(call.stream(write.stream));
+    else
+        call.watch.value_written(call.stream(write.stream), write.address);
 }
 
 void wait_for_value(const SeenCall &call) {

@@ -34,10 +34,24 @@ public:
 
     bool counts(const Use &use) const { return use.page_locked || (!ranges_.empty() && is_in_range(use.region)); }
 
-    // Adds a use that counts. Uses with gaps are left out, because the host may use the gaps. So are possible uses:
-    // the host may know better.
-    void add_use(const Operation &operation, const Use &use) {
+    // Work that the host does in the order of a stream, or that waits for the host. The host may use the memory of what
+    // comes after this work until the work is complete.
+    void hold(Slot slot, Epoch epoch) {
+        const auto known =
+            std::find_if(held_.begin(), held_.end(), [&](const Held &each) { return each.slot == slot; });
+        if (known == held_.end())
+            held_.push_back({slot, epoch, epoch});
+        else
+            known->last = epoch;
+    }
+
+    // Adds a use that counts. Uses with gaps are left out, because the host may use the gaps. So are possible uses, and
+    // uses after work of the host: the host may know better.
+    void add_use(const Operation &operation, const Use &use, const Horizon &horizon) {
         if (!use.region.contiguous() || use.region.empty() || use.possible)
+            return;
+        if (std::any_of(held_.begin(), held_.end(),
+                        [&](const Held &each) { return horizon.is_before(each.slot, each.first); }))
             return;
         const InFlight made{operation.slot, operation.epoch, use.region.begin(), end_of(use.region), writes(use.kind)};
         changed_ = true;
@@ -57,6 +71,10 @@ public:
     void settle(const Horizon &host) {
         if (!in_flight_.empty())
             forget_if([&](const InFlight &use) { return host.host_knows(use.slot, use.epoch); });
+        if (!held_.empty())
+            held_.erase(std::remove_if(held_.begin(), held_.end(),
+                                       [&](const Held &each) { return host.host_knows(each.slot, each.last); }),
+                        held_.end());
     }
 
     // Forgets the uses that come before something.
@@ -108,6 +126,12 @@ private:
         }
     };
 
+    // The first and the last work of the host in a slot.
+    struct Held {
+        Slot slot;
+        Epoch first, last;
+    };
+
     static Ends::const_iterator around(const Ends &ranges, Address address) {
         const auto after = ranges.upper_bound(address);
         return after == ranges.begin() || std::prev(after)->second <= address ? ranges.end() : std::prev(after);
@@ -134,6 +158,7 @@ private:
 
     Ends ranges_, blocks_;
     std::vector<InFlight> in_flight_;
+    std::vector<Held> held_;
     bool changed_ = false;
 };
 

@@ -71,7 +71,7 @@ RaceDetector::Races RaceDetector::work(int device, Stream stream, std::string_vi
     for (NamedUse &named : uses)
         check(operation, numbered(named), order_.horizon_of(ordered), found);
     if (operation.name == host_function_)
-        page_locked_.forget(order_.horizon_of(ordered));
+        called_host(operation, order_.horizon_of(ordered));
     update_watch_of_host();
     return found;
 }
@@ -92,7 +92,7 @@ RaceDetector::Races RaceDetector::work_together(const std::vector<DeviceStream> 
     for (const auto &[device, stream] : streams)
         order_.wait(order_.stream(device, stream), end);
     if (operation.name == host_function_)
-        page_locked_.forget(order_.horizon_of(first));
+        called_host(operation, order_.horizon_of(first));
     update_watch_of_host();
     return found;
 }
@@ -205,7 +205,7 @@ RaceDetector::Races RaceDetector::launch(GraphPlan &graph, int device, Stream st
         for (const Use &use : node.uses)
             check(operation, of_node_ = use, order_.horizon_of(operation.slot, clock), found);
         if (node.name == host_function_)
-            page_locked_.forget(order_.horizon_of(operation.slot, clock));
+            called_host(operation, order_.horizon_of(operation.slot, clock));
         for (const auto &[chain, place] : node.after)
             clock.set(slots[chain], begins[chain]);
     }
@@ -301,6 +301,17 @@ void RaceDetector::host_may_learn(int device, Stream stream) {
     update_watch_of_host();
 }
 
+void RaceDetector::stream_may_wait_for_host(int device, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    const Moment now = order_.moment_of(order_.stream(device, stream));
+    page_locked_.hold(now.slot, now.epoch);
+}
+
+bool RaceDetector::uses_host_memory() {
+    const std::lock_guard lock(mutex_);
+    return page_locked_.is_used(0, ~Address(0));
+}
+
 void RaceDetector::forget_uses_of_host_memory() {
     const std::lock_guard lock(mutex_);
     page_locked_.forget_all();
@@ -390,6 +401,13 @@ void RaceDetector::settle_page_locked() {
     update_watch_of_host();
 }
 
+// The function may tell the program that the earlier work is complete, and may itself use the memory of work before and
+// after it.
+void RaceDetector::called_host(const Operation &operation, const Horizon &horizon) {
+    page_locked_.forget(horizon);
+    page_locked_.hold(operation.slot, operation.epoch);
+}
+
 // The watch changes under the mutex, so that a later change is never overwritten by an earlier one. Without host
 // memory, or if the system refuses the handler, nothing is watched any more.
 void RaceDetector::update_watch_of_host() noexcept {
@@ -405,7 +423,7 @@ void RaceDetector::update_watch_of_host() noexcept {
 
 void RaceDetector::check(const Operation &operation, Use &use, const Horizon &horizon, Races &found) {
     if (page_locked_.counts(use))
-        page_locked_.add_use(operation, use);
+        page_locked_.add_use(operation, use, horizon);
     Access *const access = accesses_.make(operation, use);
     raced_.clear();
     accesses_.add(access, horizon, [&](const Access *previous) { found_race(*previous, *access, found); });

@@ -118,8 +118,11 @@ public:
     // The host may learn without a wait that the earlier work of the stream is complete, for example from a function
     // that the stream calls. So accesses of the host to the memory of that work are no mistakes.
     void host_may_learn(int device, Stream stream);
+    // Later work of the stream may wait for the host, which may use the memory of that work until then.
+    void stream_may_wait_for_host(int device, Stream stream);
     void forget_uses_of_host_memory();
-    // Whether operations still use page-locked memory of a range.
+    // Whether operations still use page-locked memory, and page-locked memory of a range.
+    bool uses_host_memory();
     bool uses_host_memory(Address begin, Address end);
     // Whether the memory at an address is page-locked memory that the detector was told of.
     bool knows_page_locked(Address address);
@@ -145,6 +148,7 @@ private:
     Use &numbered(NamedUse &named);
     void check(const Operation &operation, Use &use, const Horizon &horizon, Races &found);
     void settle_page_locked();
+    void called_host(const Operation &operation, const Horizon &horizon);
     void update_watch_of_host() noexcept;
     void found_race(const Access &previous, const Access &current, Races &found);
     void report(const Access &previous, const Access &current, Races &found);

@@ -213,19 +213,31 @@ void DriverWatch::host_function_queued(CallStream call) {
         work(stream, {races::RaceDetector::host_function, {nullptr, 0}});
 }
 
+// The function may begin before the call returns.
+void DriverWatch::host_function_about_to_be_queued(CallStream call) { host_may_learn(call); }
+
+void DriverWatch::host_may_learn(CallStream call) {
+    WatchedStream stream;
+    if (find(call, &stream) && !capturing(stream))
+        detector_.host_may_learn(stream.device, stream.key);
+}
+
+void DriverWatch::value_about_to_be_written(CallStream call) { host_may_learn(call); }
+
 // The write is no access: streams that look at the value meanwhile are no mistake. The host may look at the value too.
 void DriverWatch::value_written(CallStream call, Address address) {
     WatchedStream stream;
     if (!find(call, &stream) || capturing(stream))
         return;
     detector_.event_recorded(event_of(address), stream.device, stream.key, stack_());
-    detector_.host_may_learn(stream.device, stream.key);
 }
 
 void DriverWatch::value_waited(CallStream call, Address address) {
     WatchedStream stream;
-    if (find(call, &stream) && !capturing(stream))
-        detector_.event_waited(event_of(address), stream.device, stream.key, stack_());
+    if (!find(call, &stream) || capturing(stream))
+        return;
+    detector_.event_waited(event_of(address), stream.device, stream.key, stack_());
+    detector_.stream_may_wait_for_host(stream.device, stream.key); // the host may write the value
 }
 
 // Streams
@@ -395,6 +407,11 @@ void DriverWatch::capture_about_to_end(CallStream call) {
     const std::lock_guard lock(mutex_);
     captures_.erase(capture);
     capture_count_.store(captures_.size(), std::memory_order_release);
+}
+
+void DriverWatch::graph_about_to_be_launched(CallStream call, libcuda::GraphExec executable) {
+    if (detector_.uses_host_memory() && graphs_.may_call_host(executable))
+        host_may_learn(call);
 }
 
 void DriverWatch::graph_launched(CallStream call, libcuda::GraphExec executable) {

@@ -84,8 +84,10 @@ public:
     void copied(CallStream, const Copy &);
     void copied_batch(CallStream, const std::vector<Copy> &); // in any order
     void set(CallStream, const Fill &);
+    void host_function_about_to_be_queued(CallStream);
     void host_function_queued(CallStream);
     // A stream writes a value, or waits for a value. The wait comes after the last write of the address by a stream.
+    void value_about_to_be_written(CallStream);
     void value_written(CallStream, Address);
     void value_waited(CallStream, Address);
 
@@ -119,6 +121,7 @@ public:
     void capture_begun(CallStream);
     void capture_about_to_end(CallStream);
     void capture_not_ended(CallStream stream) { capture_begun(stream); } // the call has failed
+    void graph_about_to_be_launched(CallStream, libcuda::GraphExec);
     void graph_launched(CallStream, libcuda::GraphExec);
 
     // Graphs and modules: calls that have no meaning for the watch itself
@@ -146,6 +149,7 @@ private:
     void note_capture(CaptureId);
     void changed();
 
+    void host_may_learn(CallStream);
     void tell_copies(CallStream, const Copy *copies, std::size_t count);
     bool is_shared(libcuda::Event);
     std::uintptr_t known(libcuda::Event);

@@ -1,5 +1,6 @@
 #include "races/watch/graph_watch.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -150,6 +151,13 @@ public:
         for (const libcuda::Event event : records_)
             detector_.event_recorded(event, stream.device, stream.key, stack);
         return found;
+    }
+
+    bool calls_host() {
+        const std::lock_guard lock(mutex_);
+        return std::any_of(content_.nodes.begin(), content_.nodes.end(), [](const GraphContent::Node &node) {
+            return node.kept.name == RaceDetector::host_function;
+        });
     }
 
     GraphContent content() {
@@ -309,6 +317,11 @@ void GraphWatch::event_node_set(libcuda::GraphExec executable, libcuda::GraphNod
 void GraphWatch::enabled(libcuda::GraphExec executable, libcuda::GraphNode node, bool enabled) {
     if (const std::shared_ptr<Executable> known = find(executable))
         known->enable(node, enabled);
+}
+
+bool GraphWatch::may_call_host(libcuda::GraphExec executable) {
+    const std::shared_ptr<Executable> known = find(executable);
+    return known == nullptr || known->calls_host();
 }
 
 GraphWatch::Races GraphWatch::launched(libcuda::GraphExec executable, const WatchedStream &stream, StackId stack) {

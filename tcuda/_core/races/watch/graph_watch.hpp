@@ -55,6 +55,7 @@ public:
     void child_node_set(libcuda::GraphExec, libcuda::GraphNode, libcuda::Graph child) override;
     void event_node_set(libcuda::GraphExec, libcuda::GraphNode, libcuda::Event) override;
     void enabled(libcuda::GraphExec, libcuda::GraphNode, bool enabled) override;
+    bool may_call_host(libcuda::GraphExec) override;
     Races launched(libcuda::GraphExec, const WatchedStream &, StackId) override;
     void executable_about_to_be_destroyed(libcuda::GraphExec executable) override;
 

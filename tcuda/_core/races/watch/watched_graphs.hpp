@@ -61,6 +61,8 @@ public:
         node_set(executable, node);
     }
     virtual void enabled(libcuda::GraphExec, libcuda::GraphNode, bool /*enabled*/) {}
+    // Whether a node of the executable graph may call a function of the host.
+    virtual bool may_call_host(libcuda::GraphExec) { return true; }
     virtual Races launched(libcuda::GraphExec, const WatchedStream &, StackId) = 0;
     virtual void executable_about_to_be_destroyed(libcuda::GraphExec) = 0;
     virtual void graph_about_to_be_destroyed(libcuda::Graph) = 0;

@@ -25,7 +25,7 @@ const raceList = (() => {
     const button = element("button", { className: race.useAfterFree ? "freed" : "" },
       element("b", {}, raceTitle(race)),
       ...(race.count > 1 ? [element("i", { className: "times" }, `${countText(race.count)} times`)] : []),
-      line(race.previous), line(race.current));
+      ...(race.isSingle ? [] : [line(race.previous)]), line(race.current));
     button.dataset.place = place;
     if (place === chosen) button.setAttribute("aria-current", "true");
     button.addEventListener("click", () => choose(place));

@@ -87,7 +87,7 @@ const raceView = (() => {
     const picture = rangePicture(race);
     const { allocation, freed } = race;
     return element("section", {},
-      element("h3", {}, "Memory that both touch"),
+      element("h3", {}, race.isSingle ? "Memory" : "Memory that both touch"),
       ...(picture ? [picture] : []),
       ...(race.memory ? [element("p", { className: "what" }, ...withCode(race.memory))]
         : [element("ul", { className: "range" }, ...rangeWords(race).map((words) => element("li", {}, words)))]),
@@ -127,7 +127,8 @@ const raceView = (() => {
         ...(race.count > 1 ? [element("small", {}, `${countText(race.count)} times`)] : [])),
       ...(race.doubt ? [element("p", { className: "doubt" }, ...withCode(race.doubt))] : []),
       fixBox(race),
-      element("div", { className: "accesses" }, accessCard("First", race.previous), accessCard("Second", race.current)),
+      element("div", { className: "accesses" },
+        ...(race.isSingle ? [accessCard("Read", race.current)] : [accessCard("First", race.previous), accessCard("Second", race.current)])),
       race.kernel ? launchSection(race) : timelineSection(race),
       memorySection(race),
     );

@@ -8,7 +8,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 6;
+constexpr unsigned version = 7;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned heap_capacity = 8u << 20;
 constexpr unsigned slot_count = 64;          // a power of two
@@ -98,14 +98,15 @@ struct Services {
     unsigned (*converge)(void *grid, const void *site);
     void (*pause)(void *grid);
     void (*step)(void *grid, bool write); // comes before an access to a volatile variable
-    // Returns the memory that contains an access, or does not return.
-    Span (*resolve)(void *grid, Address address, unsigned long long size, bool write);
-    // Comes right before an access of a module that is compiled for the search for races. `site` is behind the call.
-    // Null if the launch does not look for races.
+    // Returns the memory that contains an access, or does not return. `site` is behind the call before the access.
+    Span (*resolve)(void *grid, Address address, unsigned long long size, bool write, const void *site);
+    // Comes right before an access of a module that is compiled for the search for races. Null if the launch does not
+    // look for races.
     void (*touch)(void *grid, Address address, unsigned long long size, Touch touch, const void *site);
     void (*fence)(void *grid, Scope scope);
-    // Does not return.
-    void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function);
+    // Does not return. `site` is null if `file` and `line` say where the failure is, and if nobody knows.
+    void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function,
+                 const void *site);
 };
 
 struct Module {

@@ -171,7 +171,8 @@ struct RaceNotes {
             groups.give_back(values::number(value));
     }
 
-    TCUDA_NOTE bool read(ShadowCell &cell, AccessStamp now) {
+    // `of_device` tells whether the memory surely is no shared memory, which each block has for itself.
+    TCUDA_NOTE bool read(ShadowCell &cell, AccessStamp now, bool of_device) {
         const AccessStamp before = cell.read, written = cell.written;
         if (stamps::moment(before) == stamps::moment(now))
             return true;
@@ -181,7 +182,7 @@ struct RaceNotes {
             cell.read = now;
             return true;
         }
-        return values::is_reference(before) ? read_again(cell, now) : read_second(cell, now);
+        return values::is_reference(before) ? read_again(cell, now) : read_second(cell, now, of_device);
     }
     TCUDA_NOTE bool write(ShadowCell &cell, AccessStamp now) {
         const AccessStamp before = cell.read, written = cell.written;
@@ -203,7 +204,7 @@ struct RaceNotes {
     }
     // An atomic update for the whole device, whose stamp is not plain. Accesses that come before the update by a barrier
     // are not forgotten, because the update does not race with all that they race with.
-    TCUDA_NOTE bool update(ShadowCell &cell, AccessStamp now) {
+    TCUDA_NOTE bool update(ShadowCell &cell, AccessStamp now, bool of_device) {
         const AccessStamp before = cell.written;
         if (cell.read != 0)
             return false;
@@ -213,14 +214,14 @@ struct RaceNotes {
         }
         if (values::is_reference(before))
             return has_all_rivals(before);
-        if ((before & stamps::weak) == 0 || (facts[stamps::site(before)] & atomic_of_device) == 0 ||
-            stamps::phase(before) < first_of_generation || of_same_warp(before, now))
+        if ((before & stamps::weak) == 0 || (facts[stamps::site(before)] & atomic_of_device) == 0)
             return false;
-        const unsigned number = groups.take();
+        const Rivals rivals = rivals_of(before, now, of_device);
+        const unsigned number = rivals == Rivals::none ? Pool<ShadowGroup>::none : groups.take();
         if (number == Pool<ShadowGroup>::none)
             return false;
-        groups[number] = {{before, now, 0, 0}, {0, 0, 0, 0}};
-        cell.written = values::reference(number, Rivals::of_block, first_of_generation, false);
+        start(groups[number], before, now);
+        cell.written = values::reference(number, rivals, first_of_generation, false);
         return true;
     }
 
@@ -249,27 +250,40 @@ private:
     static TCUDA_NOTE bool of_same_warp(AccessStamp one, AccessStamp other) {
         return ((one ^ other) & (stamps::threads ^ stamps::lanes)) == 0;
     }
+    // What two accesses of the same kind stand for, of which neither comes before the other.
+    TCUDA_NOTE Rivals rivals_of(AccessStamp before, AccessStamp now, bool of_device) const {
+        if (stamps::phase(before) >= first_of_generation)
+            return of_same_warp(before, now) ? Rivals::none : Rivals::of_block;
+        const bool of_other_block = stamps::phase(before) < first_of_block;
+        return of_other_block && of_device && has_rivals ? Rivals::of_grid : Rivals::none;
+    }
+    static TCUDA_NOTE void start(ShadowGroup &group, AccessStamp first, AccessStamp second) {
+        group.stamps[0] = first;
+        group.stamps[1] = second;
+        group.stamps[2] = group.stamps[3] = 0;
+        group.lanes[0] = group.lanes[1] = group.lanes[2] = group.lanes[3] = 0;
+    }
     // A read after one access that reads.
-    TCUDA_NOTE bool read_second(ShadowCell &cell, AccessStamp now) {
+    TCUDA_NOTE bool read_second(ShadowCell &cell, AccessStamp now, bool of_device) {
         const AccessStamp before = cell.read;
         if (is_over(before) || is_of_thread(before, now)) {
             cell.read = now;
             return true;
         }
-        if (!is_new(before))
+        if ((before & stamps::weak) != 0)
+            return false;
+        const Rivals rivals = rivals_of(before, now, of_device);
+        if (rivals == Rivals::none && !is_new(before))
             return false;
         const unsigned number = groups.take();
         if (number == Pool<ShadowGroup>::none)
             return false;
         ShadowGroup &group = groups[number];
         const bool alike = (before | stamps::lanes) == (now | stamps::lanes);
-        group.stamps[0] = before;
-        group.stamps[1] = alike ? 0 : now;
-        group.stamps[2] = group.stamps[3] = 0;
-        group.lanes[0] = alike ? lane_of(before) | lane_of(now) : 0;
-        group.lanes[1] = group.lanes[2] = group.lanes[3] = 0;
-        const Rivals rivals = of_same_warp(before, now) ? Rivals::none : Rivals::of_block;
-        cell.read = values::reference(number, rivals, first_of_generation, true);
+        start(group, before, alike ? 0 : now);
+        if (alike)
+            group.lanes[0] = lane_of(before) | lane_of(now);
+        cell.read = values::reference(number, rivals, first_of_generation, rivals != Rivals::of_grid);
         return true;
     }
     // A read after several accesses that read.

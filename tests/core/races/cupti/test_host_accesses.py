@@ -194,27 +194,80 @@ def test_another_thread_is_told_with_its_line(buffer: Buffer, watched: Watched) 
     assert any("in_threads(lambda" in line for line in lines)
 
 
-@pytest.mark.parametrize("name", ["cuLaunchHostFunc", "cuStreamWriteValue32_v2"])
+def host_function(cupti: Cupti, stream: int = MAIN, sides: int = 3) -> None:
+    cupti.call("cuLaunchHostFunc", "PPP", stream, 0x1234, 0, sides=sides)
+
+
+def write_value(cupti: Cupti, stream: int = MAIN, sides: int = 3) -> None:
+    cupti.call("cuStreamWriteValue32_v2", "PQII", stream, 0x1234, 1, 0, sides=sides)
+
+
+@pytest.mark.parametrize("tell", [host_function, write_value])
 def test_a_stream_may_tell_the_host_that_the_copy_is_complete(
-    buffer: Buffer, watched: Watched, cupti: Cupti, name: str
+    buffer: Buffer, watched: Watched, cupti: Cupti, tell: Callable[..., None], tmp_path: Path
 ) -> None:
     buffer.download()
-    if name == "cuLaunchHostFunc":
-        cupti.call(name, "PPP", MAIN, 0x1234, 0)
-    else:
-        cupti.call(name, "PQII", MAIN, 0x1234, 1, 0)
+    tell(cupti, sides=1)
+    (tmp_path / "file").write_bytes(buffer.array)  # the function may begin before the call returns
+    tell(cupti, sides=2)
     buffer.array[:] = 1
     assert found(watched) == []
+
+
+@pytest.mark.parametrize("tell", [host_function, write_value])
+def test_another_stream_tells_nothing(
+    buffer: Buffer, watched: Watched, cupti: Cupti, tell: Callable[..., None]
+) -> None:
+    buffer.download()
+    tell(cupti, SIDE)
+    buffer.array[:] = 1
+    assert found(watched) == [("write after write", "write by the host")]
+
+
+def wait_for_value(cupti: Cupti) -> None:
+    cupti.call("cuStreamWaitValue32_v2", "PQII", MAIN, 0x1234, 1, 0)
+
+
+@pytest.mark.parametrize("work", [host_function, wait_for_value])
+def test_the_host_may_use_memory_of_work_that_waits_for_the_host(
+    buffer: Buffer, watched: Watched, cupti: Cupti, work: Callable[..., None], tmp_path: Path
+) -> None:
+    work(cupti)
+    buffer.download()
+    cupti.record(MAIN)
+    cupti.wait(SIDE)
+    buffer.download(SIDE)
+    (tmp_path / "file").write_bytes(buffer.array)
+    cupti.call("cuStreamSynchronize", "P", SIDE)
     buffer.download()
     buffer.array[:] = 1
     assert found(watched) == [("write after write", "write by the host")]
 
 
-def test_a_function_of_another_stream_tells_nothing(buffer: Buffer, watched: Watched, cupti: Cupti) -> None:
+def test_a_graph_may_call_the_host(buffer: Buffer, watched: Watched, cupti: Cupti, tmp_path: Path) -> None:
     buffer.download()
-    cupti.call("cuLaunchHostFunc", "PPP", SIDE, 0x1234, 0)
-    buffer.array[:] = 1
-    assert found(watched) == [("write after write", "write by the host")]
+    cupti.call("cuGraphLaunch", "PP", 0x77, MAIN, sides=1)  # a graph from before the watch
+    (tmp_path / "file").write_bytes(buffer.array)
+
+
+def test_a_node_that_calls_the_host_tells_of_the_nodes_before_it() -> None:
+    detector: Any = _core.RaceDetector(print)
+    array = np.frombuffer(mmap.mmap(-1, SIZE), np.uint8)
+    begin = array.ctypes.data
+    detector.host_registered(begin, SIZE)
+
+    def copy(page: int) -> list[Any]:
+        return [(begin + page * PAGE, 1, (PAGE,), (1,), 2, "")]
+
+    nodes = [
+        ("copy", copy(0), [], 0),
+        ("host function", [], [0], 0),
+        ("copy", copy(1), [1], 0),
+        ("copy", copy(2), [], 0),
+    ]
+    graph = detector.graph(nodes)
+    detector.launch(graph, 0, MAIN)
+    assert detector.ranges_in_use() == [(begin + 2 * PAGE, begin + 3 * PAGE, True)]
 
 
 ENDS: dict[str, Callable[[Cupti, Watched, int], object]] = {

@@ -225,6 +225,21 @@ def test_a_function_of_the_stream_may_tell_that_the_copy_is_complete(buffer: Any
     copying.synchronize()
 
 
+def test_a_function_of_the_stream_may_use_the_memory_between_two_copies(buffer: Any, x: Any) -> None:
+    copying = xp.cuda.Stream(non_blocking=True)
+    seen: list[int] = []
+
+    def look(_: object) -> None:
+        seen.append(int(buffer[5]))
+
+    with tcuda.sanitizer.check():
+        for _ in range(3):
+            x.get(stream=copying, out=buffer, blocking=False)
+            copying.launch_host_func(look, None)
+        copying.synchronize()
+    assert seen == [7, 7, 7]
+
+
 def test_copies_in_both_directions_move_the_right_bytes() -> None:
     side = tcuda.Stream()
     with tcuda.sanitizer.check():

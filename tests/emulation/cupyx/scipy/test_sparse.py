@@ -343,6 +343,8 @@ def test_arrays_of_indices_wrap_around(format):
     ours, theirs = made(format)
     assert_same(ours[[4]], theirs[[1]])
     assert_same(ours[:, xp.array([-5, 5])], theirs[:, [3, 1]])
+    assert_same(ours[xp.array([1, 0, -4]), :], theirs[[1, 0, 2], :])
+    assert_same(ours[..., xp.array([5, 4])], theirs[:, [1, 0]])
     assert_same(ours[[3, 0], [1, 7]], theirs[[0, 0], [1, 3]])
     ours[[4], [4]] = 9.0
     assert ours[1, 0] == 9.0

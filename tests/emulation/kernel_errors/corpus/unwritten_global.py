@@ -87,21 +87,6 @@ def flags_that_only_some_threads_set() -> Launch:
 
 
 @program(r"""
-struct KERNEL_record { int key; float value; };
-__global__ void KERNEL(const float* x, KERNEL_record* records, float* y) {
-    int i = threadIdx.x;
-    records[i].key = i;
-    records[i].value = x[i];  // instead: ;
-    __syncthreads();
-    y[i] = records[31 - i].value;  // at
-}
-""")
-def a_field_that_is_never_set() -> Launch:
-    x = numbers(32, np.float32)
-    return Launch(1, 32, x, Empty(64), Out(x[::-1].copy()))
-
-
-@program(r"""
 __global__ void KERNEL(const int* x, unsigned short* halves, unsigned* y) {
     int i = threadIdx.x;
     halves[2 * i] = x[i];

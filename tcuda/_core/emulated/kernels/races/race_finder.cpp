@@ -23,10 +23,6 @@ bool of_same_warp(AccessStamp one, AccessStamp other) {
 
 std::uint32_t lane_of(AccessStamp stamp) { return 1u << stamps::lane(stamp); }
 
-template <typename Item, typename Erases> void erase_if(std::vector<Item> &items, Erases erases) {
-    items.erase(std::remove_if(items.begin(), items.end(), erases), items.end());
-}
-
 // Calls `use` with each access of a value of the shadow, until `use` returns false.
 template <typename Use> void each_member(const Shadow &shadow, AccessStamp value, Use use) {
     if (value == 0)
@@ -55,7 +51,6 @@ RaceFinder::RaceFinder(ModuleMemory memory, abi::Index grid, abi::Index block, a
       shadow_(new Shadow(notes, memory_.library)) {
     conflicts_.reserve(most_conflicts);
     overwritten_.reserve(8);
-    open_reads_.reserve(OpenRead::most);
     notes_.stamps = clock_.stamps();
     notes_.own_cells = shadow_->of_library().cells();
 }
@@ -169,12 +164,12 @@ abi::Range RaceFinder::open_slot(unsigned slot, std::uintptr_t address, abi::Ran
 }
 
 // Does what visit() does, if that is easy.
-inline bool RaceFinder::is_easy(ShadowCell &cell) {
+inline bool RaceFinder::is_easy(ShadowCell &cell, bool of_device) {
     if (kind_ == AccessKind::read)
-        return notes_.read(cell, now_);
+        return notes_.read(cell, now_, of_device);
     if (kind_ == AccessKind::write)
         return notes_.write(cell, now_);
-    return kind_ == AccessKind::atomic_of_device && notes_.update(cell, now_);
+    return kind_ == AccessKind::atomic_of_device && notes_.update(cell, now_, of_device);
 }
 
 void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Touch touch,
@@ -232,9 +227,8 @@ void RaceFinder::note_access(std::uintptr_t address, std::uint64_t size, std::ui
 // The running thread makes an access after which its reads of the memory are no guesses.
 void RaceFinder::close_reads_of(std::uintptr_t address, std::uint64_t size) {
     if (!open_reads_.empty())
-        close_reads([&](const OpenRead &open) {
-            return open.reader == thread_ && open.conflict.begin < address + size && address < open.conflict.end;
-        });
+        close_reads(
+            [&](const OpenRead &open) { return open.reader == thread_ && open.conflict.overlaps(address, size); });
 }
 
 inline void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size) {
@@ -248,7 +242,7 @@ inline void RaceFinder::look_at(std::uintptr_t address, std::uint64_t size) {
             const auto first = static_cast<unsigned>(address - begin);
             const auto last = static_cast<unsigned>(std::min<std::uintptr_t>(stop - begin, Shadow::unit));
             ShadowCell &cell = region[begin];
-            if (last - first != Shadow::unit || !is_easy(cell))
+            if (last - first != Shadow::unit || !is_easy(cell, region.cells() != notes_.own_cells))
                 visit_unit(cell, begin, first, last);
             address = begin + last;
         }
@@ -272,7 +266,7 @@ void RaceFinder::visit_unit(ShadowCell &cell, std::uintptr_t begin, unsigned fir
     }
     ShadowCell *const parts = shadow_->parts(cell);
     for (unsigned part = first; part < last; ++part)
-        if (!is_easy(parts[part]))
+        if (!is_easy(parts[part], false))
             visit(parts[part], begin + part, 1);
     if (whole)
         shadow_->join(cell);
@@ -361,9 +355,8 @@ void RaceFinder::compared(std::uintptr_t address, std::uint64_t size) {
                 byte.read = without_guess(byte.read, byte.written);
         }
     }
-    erase_if(open_reads_, [&](const OpenRead &open) {
-        return open.reader == thread_ && address <= open.conflict.begin && open.conflict.end <= end;
-    });
+    open_reads_.drop(
+        [&](const OpenRead &open) { return open.reader == thread_ && open.conflict.is_in(address, size); });
 }
 
 // The reads of a cell without those that the thread has made since it last met others or wrote here.
@@ -421,31 +414,24 @@ bool RaceFinder::leave_open(const Conflict &conflict) {
     if (!reads && !(is_atomic(kind_) && is_guess(conflict.first)))
         return false;
     const unsigned reader = reads ? thread_ : stamps::thread(conflict.first);
-    for (OpenRead &open : open_reads_) {
-        if (open.reader == reader && open.conflict.begin == conflict.begin && open.conflict.end == conflict.end &&
-            stamps::site(open.conflict.first) == stamps::site(conflict.first) &&
-            stamps::site(open.second) == stamps::site(now_)) {
-            ++open.count;
-            if (needs_more(open.missing, conflict.first, now_))
-                open.missing = missing(conflict.first, conflict.begin);
-            return true;
-        }
+    const OpenRead added{conflict, now_, reader, {}, 1};
+    OpenRead *const open = open_reads_.find(added);
+    if (open == nullptr) {
+        open_reads_.add({conflict, now_, reader, missing(conflict.first, conflict.begin), 1});
+        return true;
     }
-    // Without room, nobody is accused.
-    if (open_reads_.size() < OpenRead::most)
-        open_reads_.push_back({conflict, now_, reader, missing(conflict.first, conflict.begin), 1});
+    ++open->count;
+    if (needs_more(open->missing, conflict.first, now_))
+        open->missing = missing(conflict.first, conflict.begin);
     return true;
 }
 
 // Reports the races of the reads that get no compare-and-swap any more.
 template <typename Closes> void RaceFinder::close_reads(Closes closes) {
-    erase_if(open_reads_, [&](const OpenRead &open) {
-        if (!closes(open))
-            return false;
+    open_reads_.take(closes, [&](const OpenRead &open) {
         KernelRace *const race = note(open.conflict, open.second, false, &open.missing);
         if (race != nullptr)
             race->count += open.count;
-        return true;
     });
 }
 
@@ -543,7 +529,9 @@ AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) 
         const bool mine = stamps::thread(value) == thread_ && clock_.of_this_block(value);
         if (replaces(value) && (mine || comes_before(value, address)))
             return now_;
-        if (!replaces(value) && !clock_.of_this_block(value) && memory_.is_shared(address))
+        // What all threads know that can use the memory
+        if (!replaces(value) && (!clock_.of_this_block(value) || clock_.before_barrier(value)) &&
+            memory_.is_shared(address))
             return now_;
     }
     ShadowMember kept[ShadowGroup::most + 1];
@@ -565,7 +553,7 @@ AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) 
     });
     if (!merged)
         kept[count++] = {now_, 0};
-    if (count > ShadowGroup::most) {
+    if (count > ShadowGroup::most && !unite(kept, count)) {
         // The first accesses, a plain write, and the last ones stay.
         const bool plain = kind(kept[2].stamp) == AccessKind::write;
         std::copy(kept + (plain ? 4 : 3), kept + count, kept + (plain ? 3 : 2));
@@ -587,6 +575,27 @@ AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) 
     });
     return values::reference(number, same_kind ? rivals_in(group, count) : Rivals::none, clock_.first_of_generation(),
                              of_one_block);
+}
+
+// Makes one member of two that differ only in the place of the code, so that no access is lost. A race with the second
+// one is then told at the place of the first one.
+bool RaceFinder::unite(ShadowMember *members, unsigned &count) const {
+    const auto lanes = [](const ShadowMember &member) {
+        return member.lanes == 0 ? lane_of(member.stamp) : member.lanes;
+    };
+    for (unsigned second = count - 1; second > 0; --second) {
+        for (unsigned first = 0; first < second; ++first) {
+            const AccessStamp one = members[first].stamp, other = members[second].stamp;
+            if (stamps::moment(one | stamps::lanes) != stamps::moment(other | stamps::lanes) ||
+                kind(one) != kind(other))
+                continue;
+            members[first].lanes = lanes(members[first]) | lanes(members[second]);
+            std::copy(members + second + 1, members + count, members + second);
+            --count;
+            return true;
+        }
+    }
+    return false;
 }
 
 // What the accesses of the kind of the present one in a group stand for.

@@ -10,6 +10,7 @@
 #include "emulated/kernels/races/code_sites.hpp"
 #include "emulated/kernels/races/hand_over_hints.hpp"
 #include "emulated/kernels/races/hand_overs.hpp"
+#include "emulated/kernels/races/open_reads.hpp"
 #include "emulated/kernels/races/race_log.hpp"
 #include "emulated/kernels/races/shadow.hpp"
 #include <tcuda_races.h>
@@ -54,11 +55,6 @@ public:
     const RaceLog &log() const { return log_; }
 
 private:
-    // A conflict of the present access with an earlier one, until all bytes are known.
-    struct Conflict {
-        AccessStamp first;
-        std::uintptr_t begin, end;
-    };
     // Bytes that the present access overwrites, until the next access.
     struct Overwritten {
         static constexpr std::size_t most = 64;
@@ -69,22 +65,10 @@ private:
         unsigned char bytes[most];
     };
 
-    // A conflict of a plain read with an atomic access that is no race if the next access of the reader to these bytes
-    // is a compare-and-swap: what was read is only a guess at what the swap will find.
-    struct OpenRead {
-        static constexpr std::size_t most = 64;
-
-        Conflict conflict;
-        AccessStamp second;
-        unsigned reader;
-        Missing missing;
-        std::uint64_t count;
-    };
-
     static AccessKind kind_of(abi::Touch touch);
     void tell_module();
     void stop();
-    bool is_easy(ShadowCell &cell);
+    bool is_easy(ShadowCell &cell, bool of_device);
     void note_access(std::uintptr_t address, std::uint64_t size, std::uint32_t code);
     void close_reads_of(std::uintptr_t address, std::uint64_t size);
     void look_at(std::uintptr_t address, std::uint64_t size);
@@ -101,6 +85,7 @@ private:
     bool all_come_before(const ShadowMember &member, std::uintptr_t address) const;
     AccessStamp with_present(AccessStamp value, std::uintptr_t address);
     Rivals rivals_in(const ShadowGroup &group, unsigned count) const;
+    bool unite(ShadowMember *members, unsigned &count) const;
     bool replaces(AccessStamp other) const;
     void compared(std::uintptr_t address, std::uint64_t size);
     AccessStamp without_guess(AccessStamp read, AccessStamp written);
@@ -141,9 +126,9 @@ private:
     AccessKind kind_{};
     unsigned thread_ = 0;
     unsigned own_read_ = 0; // the place of the read of the same memory by the same thread; 0 if there is none
-    std::vector<Conflict> conflicts_;
+    std::vector<Conflict> conflicts_; // until all bytes are known
     std::vector<Overwritten> overwritten_;
-    std::vector<OpenRead> open_reads_;
+    OpenReads open_reads_;
 };
 
 } // namespace tcuda

@@ -23,7 +23,8 @@ def device_key(key: Any, matrix: Any) -> Any:
             raise IndexError(
                 f"too many indices for array: array is {matrix.ndim}-dimensional, but {given} were indexed"
             )
-        lengths = iter(matrix.shape if Ellipsis not in key[:1] else matrix.shape[matrix.ndim - given :])
+        skips_axes = key and key[0] is Ellipsis
+        lengths = iter(matrix.shape[matrix.ndim - given :] if skips_axes else matrix.shape)
         return tuple(
             _wrapped(_item(item), next(lengths)) if item is not None and item is not Ellipsis else item for item in key
         )

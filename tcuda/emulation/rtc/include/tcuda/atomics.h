@@ -21,7 +21,7 @@ inline TCUDA_UNRECORDED void after_operation_without_effect() {
 template <class T>
 inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_write(T *address) {
 #ifdef TCUDA_CHECKED
-    check(reinterpret_cast<abi::Address>(address), sizeof(T), true);
+    check(reinterpret_cast<abi::Address>(address), sizeof(T), true, __builtin_return_address(0));
 #else
     (void)address;
 #endif
@@ -34,9 +34,9 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_write(T *addr
 template <class T>
 inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_update(T *address) {
     const auto place = reinterpret_cast<abi::Address>(address);
-    check_alignment(place, alignof(T), true);
-    check(place, sizeof(T), false);
-    check(place, sizeof(T), true);
+    check_alignment(place, alignof(T), true, __builtin_return_address(0));
+    check(place, sizeof(T), false, __builtin_return_address(0));
+    check(place, sizeof(T), true, __builtin_return_address(0));
 }
 
 constexpr TCUDA_UNSANITIZED abi::Touch touch_in(abi::Scope scope) {

@@ -14,13 +14,13 @@ extern "C" {
 #define TCUDA_ALIGNED_CHECK(name, type, size, write)                                                                   \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
         const auto address = (tcuda::abi::Address)place;                                                               \
-        tcuda::check_alignment(address, size, write);                                                                  \
+        tcuda::check_alignment(address, size, write, __builtin_return_address(0));                                     \
         tcuda::access<size, write>(address, __builtin_return_address(0));                                              \
     }
 #define TCUDA_RANGE_CHECK(name, type, write)                                                                           \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place, __SIZE_TYPE__ size) {                                         \
         const auto address = (tcuda::abi::Address)place;                                                               \
-        tcuda::check(address, size, write);                                                                            \
+        tcuda::check(address, size, write, __builtin_return_address(0));                                               \
         tcuda::touch(address, size, tcuda::touch_of(write), __builtin_return_address(0));                              \
     }
 #ifdef __SANITIZE_THREAD__
@@ -44,14 +44,14 @@ TCUDA_CHECKS_OF(16)
     TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_unaligned_volatile_##name(void *place) {                                \
         const auto address = (tcuda::abi::Address)place;                                                               \
         tcuda::step(write);                                                                                            \
-        tcuda::check(address, size, write);                                                                            \
+        tcuda::check(address, size, write, __builtin_return_address(0));                                               \
         tcuda::touch(address, size, tcuda::volatile_touch_of(write), __builtin_return_address(0));                     \
     }                                                                                                                  \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_volatile_##name(void *place) {                                          \
         const auto address = (tcuda::abi::Address)place;                                                               \
         tcuda::step(write);                                                                                            \
-        tcuda::check_alignment(address, size, write);                                                                  \
-        tcuda::check(address, size, write);                                                                            \
+        tcuda::check_alignment(address, size, write, __builtin_return_address(0));                                     \
+        tcuda::check(address, size, write, __builtin_return_address(0));                                               \
         tcuda::touch(address, size, tcuda::volatile_touch_of(write), __builtin_return_address(0));                     \
     }
 #define TCUDA_STEPS(size)                                                                                              \
@@ -67,7 +67,7 @@ TCUDA_STEPS(16)
 TCUDA_RANGE_CHECK(__tsan_read_range, void *, false)
 TCUDA_RANGE_CHECK(__tsan_write_range, void *, true)
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_vptr_update(void **address, void *) {
-    tcuda::check((tcuda::abi::Address)address, sizeof(void *), true);
+    tcuda::check((tcuda::abi::Address)address, sizeof(void *), true, __builtin_return_address(0));
     tcuda::touch((tcuda::abi::Address)address, sizeof(void *), tcuda::abi::Touch::write, __builtin_return_address(0));
 }
 TCUDA_HIDDEN void __tsan_init() {}
@@ -87,8 +87,8 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
     if (order >= 1 && order != 3)                                                                                      \
         tcuda::fence(tcuda::abi::Scope::device);
 #define TCUDA_CHECK_UPDATE(bits)                                                                                       \
-    tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                                       \
-    tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                                        \
+    tcuda::check((tcuda::abi::Address)address, bits / 8, false, __builtin_return_address(0));                          \
+    tcuda::check((tcuda::abi::Address)address, bits / 8, true, __builtin_return_address(0));                           \
     tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::atomic_of_device,                          \
                  __builtin_return_address(0));
 #define TCUDA_ATOMIC_UPDATE(bits, name, expression)                                                                    \
@@ -117,7 +117,7 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
 #define TCUDA_ATOMICS(bits, type)                                                                                      \
     typedef type tcuda_bits##bits;                                                                                     \
     TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_load(const volatile type *address, int order) {          \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, false);                                                   \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, false, __builtin_return_address(0));                      \
         tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::atomic_read,                           \
                      __builtin_return_address(0));                                                                     \
         const type value = *address;                                                                                   \
@@ -126,7 +126,7 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
     }                                                                                                                  \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_atomic##bits##_store(volatile type *address, type value, int order) {   \
         TCUDA_BEFORE(order)                                                                                            \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                                    \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, true, __builtin_return_address(0));                       \
         tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::atomic_of_device,                      \
                      __builtin_return_address(0));                                                                     \
         *address = value;                                                                                              \
@@ -134,7 +134,7 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
     TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_exchange(volatile type *address, type value,             \
                                                                        int order) {                                    \
         TCUDA_BEFORE(order)                                                                                            \
-        tcuda::check((tcuda::abi::Address)address, bits / 8, true);                                                    \
+        tcuda::check((tcuda::abi::Address)address, bits / 8, true, __builtin_return_address(0));                       \
         TCUDA_CHECK_UPDATE(bits)                                                                                       \
         const type old = *address;                                                                                     \
         *address = value;                                                                                              \

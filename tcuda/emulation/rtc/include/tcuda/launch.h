@@ -112,8 +112,8 @@ inline unsigned dynamic_shared_size() { return shared_size; }
 // Failures and output
 
 [[noreturn]] inline void fail(const char *kind, const char *text, const char *file = "", int line = 0,
-                              const char *function = "") {
-    services.fail(services.grid, kind, text, file, line, function);
+                              const char *function = "", const void *site = nullptr) {
+    services.fail(services.grid, kind, text, file, line, function, site);
     __builtin_unreachable();
 }
 
@@ -123,11 +123,12 @@ inline unsigned dynamic_shared_size() { return shared_size; }
 
 [[noreturn]] inline void trap() { fail("trap", ""); }
 
-[[noreturn]] inline __attribute__((noinline, cold)) void fail_misaligned(abi::Address address, unsigned size, bool write) {
+[[noreturn]] inline __attribute__((noinline, cold)) void fail_misaligned(abi::Address address, unsigned size, bool write,
+                                                                         const void *site) {
     static char text[128];
     __builtin_snprintf(text, sizeof text, "Misaligned %s of size %u bytes at %#llx, which is no multiple of %u",
                        write ? "write" : "read", size, static_cast<unsigned long long>(address), size < 8 ? size : 8);
-    fail("misaligned", text);
+    fail("misaligned", text, "", 0, "", site);
 }
 
 // Accesses to memory: the compiler calls the functions of checks.h before each access.
@@ -151,33 +152,35 @@ inline TCUDA_UNSANITIZED bool note(abi::Address address, unsigned long long size
 // Memory with a record is in no slot, so that each access to the memory comes here. A launch that records nothing pays
 // nothing for that.
 inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(abi::Address address, unsigned long long size,
-                                                                      bool write) {
+                                                                      bool write, const void *site) {
     // Variables of the module are initialised before the first launch.
     if (note(address, size, write) || services.resolve == nullptr)
         return;
-    slot_of(address) = services.resolve(services.grid, address, size, write);
+    slot_of(address) = services.resolve(services.grid, address, size, write, site);
 }
 
+// `site` is behind the call of the function that checks an access: where the function returns to. Only a failure and the
+// core look at the site.
 #ifndef TCUDA_UNCHECKED
 inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_alignment(abi::Address address, unsigned size,
-                                                                             bool write) {
+                                                                             bool write, const void *site) {
     if (__builtin_expect(address % (size < 8 ? size : 8) != 0, 0))
-        fail_misaligned(address, size, write);
+        fail_misaligned(address, size, write, site);
 }
 
 inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address address, unsigned long long size,
-                                                                   bool write) {
+                                                                   bool write, const void *site) {
     // Most accesses are to the variables of the module, which lie before the dynamic shared memory.
     if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address < own_bytes)
         return;
     const abi::Span &slot = slot_of(address);
     const abi::Address offset = address - slot.begin;
     if (__builtin_expect(offset >= slot.bytes || slot.bytes - offset < size, 0))
-        resolve(address, size, write);
+        resolve(address, size, write, site);
 }
 #else // The compiler calls the functions of checks.h only for the steps.
-inline TCUDA_UNSANITIZED void check_alignment(abi::Address, unsigned, bool) {}
-inline TCUDA_UNSANITIZED void check(abi::Address, unsigned long long, bool) {}
+inline TCUDA_UNSANITIZED void check_alignment(abi::Address, unsigned, bool, const void *) {}
+inline TCUDA_UNSANITIZED void check(abi::Address, unsigned long long, bool, const void *) {}
 #endif
 
 // Kernels

@@ -39,7 +39,7 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_bytes(const v
                                                                          const void *site) {
 #ifdef TCUDA_CHECKED
     if (size == 0) return;
-    check(reinterpret_cast<abi::Address>(address), size, write);
+    check(reinterpret_cast<abi::Address>(address), size, write, site);
     touch(reinterpret_cast<abi::Address>(address), size, write ? abi::Touch::write : abi::Touch::read, site);
 #else
     (void)address, (void)size, (void)write, (void)site;

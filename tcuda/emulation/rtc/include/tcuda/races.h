@@ -65,7 +65,7 @@ TCUDA_ACCESS bool noted(abi::Address address, abi::Address cells, const void *si
         cell += address % shadow_unit;
     }
     for (unsigned left = size < shadow_unit ? size : size / shadow_unit; left != 0; --left, ++cell)
-        if (!(write ? race_notes.write(*cell, now) : race_notes.read(*cell, now)))
+        if (!(write ? race_notes.write(*cell, now) : race_notes.read(*cell, now, cells != race_notes.own_cells)))
             return false;
     return true;
 }
@@ -85,7 +85,7 @@ template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address addre
     } else {
         const unsigned place = (address >> abi::page_shift) % abi::slot_count;
         if (!is_in(slots[place], address, size)) {
-            resolve(address, size, write);
+            resolve(address, size, write, site);
             if (!is_in(slots[place], address, size)) {
                 touch(address, size, touch_of(write), site);
                 return;
@@ -115,7 +115,7 @@ template <unsigned size> TCUDA_ACCESS bool noted_update(abi::Address address, co
     }
     ShadowCell *cell = abi::RaceNotes::cell(cells, address);
     for (unsigned left = size / shadow_unit; left != 0; --left, ++cell)
-        if (!race_notes.update(*cell, now | stamps::weak))
+        if (!race_notes.update(*cell, now | stamps::weak, cells != race_notes.own_cells))
             return false;
     return true;
 }
@@ -128,8 +128,8 @@ inline void fence(abi::Scope scope) {
 #else
 
 TCUDA_ACCESS void touch(abi::Address, unsigned long long, abi::Touch, const void *) {}
-template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *) {
-    check(address, size, write);
+template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *site) {
+    check(address, size, write, site);
 }
 inline void fence(abi::Scope) {}
 
