@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._base.version import __version__
-from tcuda.emulation.rtc.cache import LIBRARY, cache, key_of
+from tcuda.emulation.rtc.cache import OBJECT, cache, key_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def arguments(used: Compiler, folder: Path, *, whole: bool) -> list[str]:
 def _empty_library(used: Compiler, folder: Path) -> bytes | None:
     stored = cache()
     key = key_of("empty library", __version__, used.identity)
-    found = stored.find(key, LIBRARY)
+    found = stored.find(key, OBJECT)
     if found is None:
         source = folder / "empty.cu"
         source.touch()
@@ -54,5 +54,5 @@ def _empty_library(used: Compiler, folder: Path) -> bytes | None:
         if used.run(flags, folder).returncode:
             return None
         found = path.read_bytes()
-        stored.store(key, found, LIBRARY)
+        stored.store(key, found, OBJECT)
     return found

@@ -377,7 +377,7 @@ def test_an_access_outside_names_the_kernel() -> None:
         x[jit.grid(1)] = 1.0
 
     x = xp.zeros(64, dtype=np.float32)
-    with pytest.raises(Exception, match=r"in beyond, by thread \(64, 0, 0\) of block"):
+    with pytest.raises(Exception, match=r"in beyond at \S+:\d+, by thread \(64, 0, 0\) of block"):
         launched(beyond, 65, x)
 
 

@@ -181,7 +181,7 @@ with concurrent.futures.ThreadPoolExecutor(3) as pool:
 """
     assert output_of(code, TCUDA_CACHE_DIR=str(cache_folder.parent)) == "1"
     # The precompiled header, the object file and the empty library are for all kernels.
-    assert sorted(path.suffix for path in cache_folder.iterdir()) == [".gch", ".o", ".so", ".so"]
+    assert sorted(path.suffix for path in cache_folder.iterdir()) == [".gch", ".o", ".o", ".so"]
 
 
 def test_messages_about_the_source_come_before_messages_about_headers() -> None:

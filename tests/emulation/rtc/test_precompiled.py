@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tcuda.emulation.rtc import CompileException, build, compiler, precompiled
+from tcuda.emulation.rtc import CompileException, build, cache, compiler, precompiled
 from tcuda.emulation.rtc.build import FILE
 from tcuda.emulation.rtc.headers import CUPY
 
@@ -98,3 +99,29 @@ def test_the_headers_of_cupys_kernels_are_precompiled_too(cache_folder: Path, me
     assert ["cupy/carray.cuh" in text for text in messages] == [False, False]
     assert ["cupy/complex.cuh" in text for text in messages] == [False, True]
     assert headers(cache_folder) == 2
+
+
+def test_a_process_reads_the_header_once(
+    cache_folder: Path, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build('extern "C" __global__ void f() {}')
+    read, names = cache._read, []
+
+    def read_and_list(folder: int, name: str) -> tuple[int, bytes]:
+        names.append(name)
+        return read(folder, name)
+
+    monkeypatch.setattr(cache, "_read", read_and_list)
+    build('extern "C" __global__ void g() {}')
+    assert [uses_header(text) for text in messages] == [True, True]
+    assert [name for name in names if name.endswith(".gch")] == []
+    assert headers(cache_folder) == 1
+
+
+@pytest.mark.usefixtures("cache_folder")
+def test_a_program_may_close_the_descriptor_of_the_header(messages: list[str]) -> None:
+    build('extern "C" __global__ void f() {}')
+    ((descriptor, _),) = cache.cache()._descriptors.values()
+    os.close(descriptor)
+    build('extern "C" __global__ void g() {}')
+    assert [uses_header(text) for text in messages] == [True, True]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -104,8 +104,7 @@ class RawKernel:
         if isinstance(arg, (bool, int, float, complex, np.generic)):
             typed = np.empty((), dtype_of_number(arg, self._mode))
             typed[()] = arg
-            scalar: np.generic = typed[()]
-            return scalar
+            return cast("np.generic", typed[()])
         raise TypeError(f"{type(arg)} is not supported for RawKernel")
 
     @property
