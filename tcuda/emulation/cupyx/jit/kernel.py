@@ -102,9 +102,9 @@ class RawKernel:
         if isinstance(arg, Strided):
             return layout_of(arg)
         if isinstance(arg, (bool, int, float, complex, np.generic)):
-            typed = np.empty((), dtype_of_number(arg, self._mode))
-            typed[()] = arg
-            scalar: np.generic = typed[()]
+            cell: np.ndarray[Any, Any] = np.empty((), dtype_of_number(arg, self._mode))
+            cell[()] = arg
+            scalar: np.generic = cell[()]
             return scalar
         raise TypeError(f"{type(arg)} is not supported for RawKernel")
 
