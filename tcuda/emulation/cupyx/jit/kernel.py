@@ -102,7 +102,7 @@ class RawKernel:
         if isinstance(arg, Strided):
             return layout_of(arg)
         if isinstance(arg, (bool, int, float, complex, np.generic)):
-            cell: np.ndarray[Any, Any] = np.empty((), dtype_of_number(arg, self._mode))
+            cell: Any = np.empty((), dtype_of_number(arg, self._mode))
             cell[()] = arg
             scalar: np.generic = cell[()]
             return scalar
