@@ -8,13 +8,13 @@
 from tcuda._base import requirements as _requirements
 
 # isort: split
-from typing import TYPE_CHECKING
+import typing as _typing
 
 from tcuda import _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
-from tcuda._base.absent import refuse_absent_modules
+from tcuda._base.absent import refuse_absent_modules as _refuse_absent_modules
 from tcuda._base.errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
 from tcuda._base.version import __version__
-from tcuda._cupy.import_hook import watch_cupy
+from tcuda._cupy.import_hook import watch_cupy as _watch_cupy
 from tcuda._device import (
     can_device_access_peer,
     current_blas_handle,
@@ -51,7 +51,7 @@ from tcuda._device._sync_debug import SyncCounter, get_sync_debug_mode, set_sync
 from tcuda._process.devices import DeviceArgument
 from tcuda._process.ipc import ipc_collect
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
-from tcuda._process.lazy_names import lazy_names
+from tcuda._process.lazy_names import lazy_names as _lazy_names
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.kernels import _compile_kernel
 from tcuda.memory import (
@@ -113,15 +113,15 @@ from tcuda.streams import (
     stream,
 )
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from tcuda import comm, emulation, nccl, sanitizer
     from tcuda._backend import xp
 else:
-    __getattr__, __dir__ = lazy_names(__name__, ("comm", "emulation", "nccl", "sanitizer"))
+    __getattr__, __dir__ = _lazy_names(__name__, ("comm", "emulation", "nccl", "sanitizer"))
 
 _initialization.log_if_asked()
-refuse_absent_modules()
-watch_cupy()
+_refuse_absent_modules()
+_watch_cupy()
 _initialization.sanitize_if_asked()
 
 __all__ = [

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tcuda._base import log
 from tcuda._process import races
-from tcuda._process.history import begin_recording
 from tcuda._process.lazy import set_steps
 from tcuda._process.lazy_names import bind_xp
 from tcuda._process.ledger import ledger_if_any, make_ledger
@@ -47,4 +46,4 @@ def log_if_asked() -> None:
         log.print_if_asked(os.environ)
 
 
-set_steps(_make_ledger, begin_recording, races.attach, install_generators, _use_ledger, bind_xp)
+set_steps(_make_ledger, races.attach, install_generators, _use_ledger, bind_xp)

@@ -105,15 +105,37 @@ class check(Scope):
         self._check = ActiveCheck(self._mode, Report() if report is None else report, possible=self._possible)
 
     def begin(self) -> None:
-        """Begin the check."""
+        """Begin the check.
+
+        Example:
+            >>> check = tcuda.sanitizer.check(mode="collect")
+            >>> check.begin()  # as at the start of a block
+            >>> x = xp.ones(3)
+            >>> check.undo()
+        """
         self._check.begin()
 
     def undo(self) -> None:
-        """End the check."""
+        """End the check.
+
+        Example:
+            >>> check = tcuda.sanitizer.check(mode="collect")
+            >>> check.begin()
+            >>> x = xp.ones(3)
+            >>> check.undo()  # as at the end of a block
+        """
         self._check.end()
 
     def again(self) -> Self:
-        """Return a new check with the same arguments."""
+        """Return a new check with the same arguments.
+
+        Example:
+            >>> check = tcuda.sanitizer.check(mode="collect")
+            >>> with check.again() as report:  # a block of its own
+            ...     x = xp.ones(3)
+            >>> len(report)
+            0
+        """
         return type(self)(self._mode, report=self._given, possible=self._possible)
 
     def __call__(self, func: F) -> F:

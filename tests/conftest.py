@@ -234,13 +234,13 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
 @pytest.fixture
 def kernels_are_searched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Look for races inside of kernels in the test, and no longer keep the stacks of allocations afterwards."""
-    from tcuda._process.ledger import ledger_if_any
+    from tcuda._process.ledger import always_want_stacks, release_stacks
 
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
     yield
-    ledger = ledger_if_any()
-    if ledger is not None:
-        ledger.keep_stacks(False)
+    if always_want_stacks.cache_info().currsize:
+        release_stacks()
+        always_want_stacks.cache_clear()
 
 
 @pytest.fixture

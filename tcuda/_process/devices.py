@@ -37,9 +37,9 @@ A device is
 * a ``cupy.cuda.Device``, or another object with ``id`` and ``int()``.
 
 Example:
-    >>> def free_memory(device: tcuda.DeviceArgument = None) -> int:
-    ...     return tcuda.mem_get_info(device)[0]  # bytes
-    >>> free_memory("cuda:0") == free_memory(0)
+    >>> def memory_of(device: tcuda.DeviceArgument = None) -> int:
+    ...     return tcuda.get_device_properties(device).total_memory  # bytes
+    >>> memory_of("cuda:0") == memory_of(0)
     True
 """
 

@@ -7,7 +7,9 @@ that the settings name.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
+import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda import _core
@@ -33,6 +35,9 @@ _settled: str | None = None
 """The source that the settings named when the ledger was made. Later settings cannot name another one."""
 _limited_by_conf: set[int] = set()
 """The devices whose memory fraction comes from the settings, and not from a call of the program."""
+_stack_users = 0
+"""The number of parts of the program that need the stacks of allocations."""
+_stack_lock = threading.RLock()  # the garbage collector may end a measurement anywhere
 _chosen: tuple[str, _core.Source] | None = None
 """The name of the source that the program has chosen, and the source."""
 
@@ -112,6 +117,30 @@ def chosen_source() -> _core.Source | None:
     return _chosen[1] if _chosen is not None else None
 
 
+def want_stacks() -> None:
+    """Note the stacks of live allocations until the matching :func:`release_stacks`, also without a history."""
+    _count_stack_users(1)
+
+
+def release_stacks() -> None:
+    """End what :func:`want_stacks` has begun."""
+    _count_stack_users(-1)
+
+
+@functools.cache
+def always_want_stacks() -> None:
+    """Note the stacks of live allocations from the first call on."""
+    want_stacks()
+
+
+def _count_stack_users(change: int) -> None:
+    global _stack_users
+    with _stack_lock:
+        _stack_users += change
+        if _ledger is not None:
+            _ledger.keep_stacks(_stack_users > 0)
+
+
 def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[..., NoReturn]) -> None:
     """Make the ledger unless it exists already: a step of initialisation.
 
@@ -143,6 +172,7 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
     if _ledger is None:  # a finalizer may have made the ledger meanwhile
         _ledger, _settled = made, named
         atexit.register(made.close)
+    _count_stack_users(0)
     if _chosen is not None and _chosen[1] is not source:
         _ledger.change_source(_chosen[1])
 
@@ -190,8 +220,9 @@ call_around_fork(_rest_before_fork, _go_on_after_fork)
 
 
 def _forget_in_child() -> None:
-    global _ledger, _settled
+    global _ledger, _settled, _stack_users, _stack_lock
     _resting.clear()
+    _stack_users, _stack_lock = 0, threading.RLock()
     if _ledger is not None:
         _ledger.abandon()
         _ledger = _settled = None

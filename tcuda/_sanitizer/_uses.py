@@ -58,20 +58,41 @@ class uses(Scope):
         self._is_lost = False
 
     def begin(self) -> None:
-        """Begin the annotation."""
+        """Begin the annotation.
+
+        Example:
+            >>> x = xp.ones(3)
+            >>> uses = tcuda.sanitizer.uses(reads=[x])
+            >>> uses.begin()  # as at the start of a block
+            >>> uses.undo()
+        """
         if races.is_started():
             self._notes = _core.Notes(self._accesses())
             self._notes.begin()
 
     def undo(self) -> None:
-        """End the annotation."""
+        """End the annotation.
+
+        Example:
+            >>> x = xp.ones(3)
+            >>> uses = tcuda.sanitizer.uses(reads=[x])
+            >>> uses.begin()
+            >>> uses.undo()  # as at the end of a block
+        """
         if self._notes is not None:
             self._is_lost = not self._notes.end()
             if not self._is_lost:  # otherwise the first thread can still end the annotation
                 self._notes = None
 
     def again(self) -> Self:
-        """Return a new annotation of the same arrays."""
+        """Return a new annotation of the same arrays.
+
+        Example:
+            >>> x = xp.ones(3)
+            >>> uses = tcuda.sanitizer.uses(reads=[x])
+            >>> with uses.again():
+            ...     y = x + 1
+        """
         return type(self)(reads=self._reads, writes=self._writes)
 
     def _accesses(self) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], int, str]]:

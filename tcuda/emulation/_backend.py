@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._base.errors import OutOfMemoryError
+from tcuda._process.ledger import always_want_stacks
 from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
 from tcuda.emulation import rtc
 from tcuda.emulation._launcher import Launcher
@@ -71,7 +72,7 @@ class Backend:
         if checks.padding:
             ledger.set_padding(_PADDING)
         if checks.races:
-            ledger.keep_stacks(True)
+            always_want_stacks()
         if checks.init:
             self._runtime.contents.watch(True)
         self._runtime.announceStreams(ledger)

@@ -512,7 +512,7 @@ class ndarray(Strided, Operators):
             copy: Whether to copy also if dtype and layout are right already.
 
         Example:
-            >>> xp.asarray([1.7, -2.7]).astype('int32')
+            >>> xp.asarray([1.7, -2.7]).astype("int32")
             array([ 1, -2], dtype=int32)
         """
         if casting is not None:
@@ -545,7 +545,7 @@ class ndarray(Strided, Operators):
             type: The class of the array, a subclass of :class:`ndarray`.
 
         Example:
-            >>> xp.ones(1, dtype='float32').view('int32').item()
+            >>> xp.ones(1, dtype="float32").view("int32").item()
             1065353216
         """
         if inspect.isclass(dtype) and issubclass(dtype, (Strided, np.ndarray)):
@@ -565,7 +565,7 @@ class ndarray(Strided, Operators):
             inplace: Whether to change this array, and return it.
 
         Example:
-            >>> xp.asarray([1], dtype='int16').byteswap()
+            >>> xp.asarray([1], dtype="int16").byteswap()
             array([256], dtype=int16)
         """
         swapped: ndarray = numpy_work.call(np.ndarray.byteswap, (self,))

@@ -6,8 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._base.user_code import is_user_code
-from tcuda._process import history
-from tcuda._process.ledger import ledger_if_any
+from tcuda._process.ledger import ledger_if_any, release_stacks, want_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +74,7 @@ class Watch:
     def __init__(self) -> None:
         self._before = set(_blocks())
         self._ended = False
-        history.want_stacks()
+        want_stacks()
 
     def alive(self) -> list[AliveSite]:
         """Return the sites of the memory that was allocated since the start and is still allocated, largest first."""
@@ -90,7 +89,7 @@ class Watch:
         """Record no more stacks for this part of the program; a second call does nothing."""
         if not self._ended:
             self._ended = True
-            history.release_stacks()
+            release_stacks()
 
 
 class _Block(NamedTuple):

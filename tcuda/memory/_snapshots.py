@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.arguments import pool_id
 from tcuda._core import Stacks
 from tcuda._process.device_rules import OF_MEMORY, resolve
-from tcuda._process.history import Recording, record
 from tcuda._process.ledger import conf, ledger, ledger_if_any
 
 if TYPE_CHECKING:
@@ -221,10 +220,9 @@ def _record_memory_history(
         skipped |= 1 << _ACTIONS.index(action)
     resolve(device, OF_MEMORY)
     if enabled is None:
-        record(ledger(), None)
+        ledger().stop_history()
         return
-    asked = Recording(_CONTEXTS[context], capacity if enabled == "all" else 0, skipped)
-    record(ledger(), asked, clear_history)
+    ledger().record_history(_CONTEXTS[context], capacity if enabled == "all" else 0, skipped, clear_history)
 
 
 def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -16,7 +16,7 @@ _VARIABLE = re.compile(
     r"([^(\n]*?[ *&>])(\w+)(?:\[\])?( = .*|\{.*|;.*)$",
     re.MULTILINE,
 )
-_WITHOUT_GUARD = re.compile(r"(const )?(std::atomic<.*>|Published<.*>|Py\w+) $")
+_WITHOUT_GUARD = re.compile(r"(const )?(std::atomic<.*>|Published<.*>|Py\w+|ScopeMethods) $")
 """Types whose variables have constant initial values: see ``threads/published.hpp``."""
 _CONSTANT = re.compile(r" = (false|true|nullptr|\d+);")
 

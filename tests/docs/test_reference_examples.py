@@ -45,6 +45,7 @@ OWN_PROCESS = {
     "tcuda.sanitizer.KernelRace",
     "tcuda.sanitizer.KernelRaceAccess",
     "tcuda.sanitizer.KernelRaceError",
+    "tcuda.sanitizer.UnwrittenRead",
 }
 """The entries whose examples need a new process, because they change the process for good."""
 

@@ -18,7 +18,7 @@ from support.sizes import MIB
 from support.threads import in_thread, in_threads
 from support.traces import events, trace_of
 from tcuda import _core
-from tcuda._process.ledger import ledger
+from tcuda._process.ledger import ledger, release_stacks, want_stacks
 from tcuda.memory import _record_memory_history, _snapshot
 
 if TYPE_CHECKING:
@@ -593,9 +593,9 @@ class TestKeptStacks:
 
     @pytest.fixture(autouse=True)
     def kept(self) -> Iterator[None]:
-        ledger().keep_stacks(True)
+        want_stacks()
         yield
-        ledger().keep_stacks(False)
+        release_stacks()
 
     def line_of(self, array: Any) -> int | None:
         frames = _core.frames_of(ledger().stack_of(array.data.device_id, array.data.mem.ptr))
@@ -621,5 +621,6 @@ class TestKeptStacks:
         assert [event["frames"] for event in events()] == [[]]
 
     def test_nothing_is_noted_once_nobody_needs_the_stacks(self, xp: Any) -> None:
-        ledger().keep_stacks(False)
+        release_stacks()
         assert self.line_of(allocate()) is None
+        want_stacks()

@@ -19,10 +19,12 @@ def test_torch_can_express_most_programs_and_always_both_of_a_pair() -> None:
     assert {program for program in programs() if program.pair in pairs} == set(SPELLED)
 
 
-def test_the_programs_that_torch_lacks_use_several_devices_or_names_of_cupy() -> None:
+def test_the_programs_that_torch_lacks_use_several_devices_or_names_of_cupy_or_numpy() -> None:
     for program in set(programs()) - set(SPELLED):
         text = program.path.read_text()
-        assert program.devices == 2 or re.search(r"xp\.(\w+Kernel|fuse)|\[::-1\]", text), program.name
+        assert program.devices == 2 or re.search(r"xp\.(\w+Kernel|fuse)|\[::-1\]|numpy\.(zeros|ones)", text), (
+            program.name
+        )
 
 
 def test_each_line_stays_in_its_place() -> None:

@@ -18,12 +18,24 @@ _RULES = [
         # Page-locked memory
         (r"^cudart, (.+) = tcuda\.cudart\(\), ", r"\1 = "),
         (r"^tcuda\.check_error\(cudart\.cudaHost(Unr|R)egister\(.+\)$", r""),
+        (
+            r"\btcuda\.memory\.(empty|zeros)_pinned\((\([^()]*\)|\d+), \"float32\"\)",
+            r"torch.\1(\2, dtype=torch.float32, pin_memory=True)",
+        ),
+        (r"\btcuda\.memory\.(empty|zeros)_pinned\((\([^()]*\)|\d+)\)", r"torch.\1(\2, pin_memory=True)"),
+        (
+            r"(\S+)\.mean\(keepdims=True\)\.get\(out=(\w+), blocking=False\)",
+            r"\2.copy_(\1.mean(0, keepdim=True), non_blocking=True)",
+        ),
         (r"numpy\.frombuffer\(mmap\.mmap\(-1, 8192\)\)", r"torch.zeros(1024).pin_memory()"),
         (
             r"(\w+)\.get\(stream=(\w+), out=(\w+), blocking=False\)",
             r"with torch.cuda.stream(\2): \3.copy_(\1, non_blocking=True)",
         ),
-        (r"(\w+)\.set\((\w+), stream=(\w+)\)", r"with torch.cuda.stream(\3): \1.copy_(\2, non_blocking=True)"),
+        (
+            r"(\w+)\.set\((\w+(?:\[0\])?), stream=(\w+)\)",
+            r"with torch.cuda.stream(\3): \1.copy_(\2, non_blocking=True)",
+        ),
         (r"\bx\.get\(\)", r"x.cpu()"),
         # New arrays
         (rf"\bxp\.(arange|eye|ones|zeros)\({_ARGUMENTS}\)", r'torch.\1(\2, device="cuda")'),
@@ -40,7 +52,7 @@ _RULES = [
         (r"\.fill\(", r".fill_("),
         (r"\bxp\.multiply\b", r"torch.mul"),
         (r"\bxp\.(add|fft\.rfft|float32|linalg\.solve)\b", r"torch.\1"),
-        (r'"(complex128|int32|uint8)"', r"torch.\1"),
+        (r'"(complex128|float32|int32|uint8)"', r"torch.\1"),
         (r"\baxis=", r"dim="),
         # Kernels, whose grids have three numbers
         (r"\bxp\.RawKernel\b", r"tcuda._compile_kernel"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
-from tcuda._process.ledger import ledger
+from tcuda._process.ledger import always_want_stacks
 from tcuda._runtime.emulated import launch_limits
 from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
@@ -269,7 +269,7 @@ def load(
     """
     checks = rtc.chosen()
     if checks.races:
-        ledger().keep_stacks(True)
+        always_want_stacks()
     key = (cuda.getDevice(), code, options, backend, names, jitify, checks)
     module = _loaded.get(key)
     if module is None:

@@ -99,10 +99,9 @@ class RawKernel:
             TypeError: An argument does not fit its parameter, or the number of arguments is wrong.
 
         Example:
-            >>> twice = xp.RawKernel(
-            ...     'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }', 'twice'
-            ... )
-            >>> x = xp.ones(3, dtype='float32')
+            >>> code = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+            >>> twice = xp.RawKernel(code, "twice")
+            >>> x = xp.ones(3, dtype="float32")
             >>> twice((1,), (3,), (x,))
             >>> x
             array([2., 2., 2.], dtype=float32)
@@ -121,9 +120,8 @@ class RawKernel:
             log_stream: A file for the messages of the compiler; nothing is written if None.
 
         Example:
-            >>> twice = xp.RawKernel(
-            ...     'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }', 'twice'
-            ... )
+            >>> code = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+            >>> twice = xp.RawKernel(code, "twice")
             >>> twice.compile()  # so that the first launch does not compile
         """
         self._functions = {}

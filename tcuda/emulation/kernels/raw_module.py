@@ -105,9 +105,8 @@ class RawModule:
             log_stream: A file for the messages of the compiler; nothing is written if None.
 
         Example:
-            >>> module = xp.RawModule(
-            ...     code='extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
-            ... )
+            >>> code = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+            >>> module = xp.RawModule(code=code)
             >>> module.compile()
         """
         self._loaded(log_stream)
@@ -123,11 +122,10 @@ class RawModule:
             CompileException: The source cannot be compiled.
 
         Example:
-            >>> module = xp.RawModule(
-            ...     code='extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
-            ... )
-            >>> twice = module.get_function('twice')
-            >>> x = xp.ones(3, dtype='float32')
+            >>> code = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+            >>> module = xp.RawModule(code=code)
+            >>> twice = module.get_function("twice")
+            >>> x = xp.ones(3, dtype="float32")
             >>> twice((1,), (3,), (x,))
             >>> x
             array([2., 2., 2.], dtype=float32)

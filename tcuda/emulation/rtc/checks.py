@@ -54,9 +54,9 @@ _GCC_EACH = (
 )
 _LINES = "-g1"
 """The flag that gives a library the lines of its source. Of the debug information, reports need nothing else."""
-_RACES = ("-DTCUDA_RACES=1", "-fno-code-hoisting")
-"""The flags that tell a launch where each access is. Code hoisting would make one access of two equal ones in different
-branches, and so lose a line.
+_RACES = ("-DTCUDA_RACES=1", "-fno-code-hoisting", "-fno-tree-sink", "-fno-tree-tail-merge", "-fno-crossjumping")
+"""The flags that tell a launch where each access is. Hoisting, sinking and merging of code would make one access of two
+equal ones on different ways through the kernel, and so lose a line.
 """
 _GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")

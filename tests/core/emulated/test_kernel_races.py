@@ -732,3 +732,26 @@ def test_a_launch_without_the_search_has_no_races() -> None:
         started = EmulatedLaunch(function, (1, 1, 1), (64, 1, 1), b"", 0, [])
         assert started.run() is None
         assert (started.races(), started.races_left_out) == ([], 0)
+
+
+def test_equal_ends_of_branches_keep_their_lines() -> None:
+    # The compiler would make one store of the stores in lines that end alike, and one line would be told for all.
+    body = """
+    __shared__ float s[64];
+    switch (t % 4) {
+        case 0: out[t] = x[t + 1];
+            s[t] = x[t]; break; // first
+        case 1: out[t] = x[t + 2];
+            s[t] = x[t]; break; // second
+        case 2: out[t] = x[t + 3];
+            s[t] = x[t]; break; // third
+        default: s[t] = 0;
+    }
+    out[t] += s[63 - t] + s[(t + 1) % 64];"""
+    lines = {line for found in races_of(kernel(body), floats(), floats(), block=64) for line in found.lines}
+    assert {line for line in lines if "write" in line} == {
+        "write: s[t] = x[t]; break; // first",
+        "write: s[t] = x[t]; break; // second",
+        "write: s[t] = x[t]; break; // third",
+        "write: default: s[t] = 0;",
+    }

@@ -371,13 +371,13 @@ def test_both_devices_run_a_kernel() -> None:
 
 
 @pytest.mark.eager
-def test_an_access_outside_names_the_kernel_and_the_line() -> None:
+def test_an_access_outside_names_the_kernel() -> None:
     @jit.rawkernel()
     def beyond(x):
         x[jit.grid(1)] = 1.0
 
     x = xp.zeros(64, dtype=np.float32)
-    with pytest.raises(Exception, match=r"in beyond at .*test_jit\.py:\d+, by thread \(64, 0, 0\) of block"):
+    with pytest.raises(Exception, match=r"in beyond at \S+:\d+, by thread \(64, 0, 0\) of block"):
         launched(beyond, 65, x)
 
 

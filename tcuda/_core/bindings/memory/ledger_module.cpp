@@ -259,6 +259,7 @@ void bind_ledger(nb::module_ &module) {
             "keep_stacks",
             [](Self &self, bool wanted) {
                 self.ledger.each([&](DeviceLedger &ledger) { ledger.keep_stacks(wanted); });
+                self.ledger.host().keep_stacks(wanted);
             },
             nb::arg("wanted"))
         .def(

@@ -393,6 +393,11 @@ void HostAllocator::stop_history() {
     history_.disable();
 }
 
+void HostAllocator::keep_stacks(bool wanted) {
+    const Lock lock(mutex_);
+    history_.keep_stacks(wanted);
+}
+
 void HostAllocator::set_metadata(Metadata metadata) {
     const Lock lock(mutex_);
     history_.set_metadata(std::move(metadata));

@@ -294,7 +294,7 @@ bool PageWatch::supported() noexcept {
 }
 
 std::uintptr_t PageWatch::page_end(std::uintptr_t address) noexcept {
-    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     return (address + page - 1) / page * page;
 }
 

@@ -4,8 +4,6 @@
 #include <exception>
 #include <new>
 
-#include "races/order/sure_bytes.hpp"
-
 namespace tcuda::races {
 
 // Streams
@@ -359,6 +357,7 @@ RaceDetector::Races RaceDetector::races() {
 void RaceDetector::forget_races() {
     const std::lock_guard lock(mutex_);
     races_.clear();
+    searches_.clear();
 }
 
 // The parts of an operation
@@ -447,14 +446,12 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
         overlap = overlap_of(previous.use.region, current.use.region);
     if (overlap && overlap->exact) {
         const RaceTable::Key exact = RaceTable::key_of(previous, current, use_after_free, true);
-        if (races_.may_search(key)) {
-            const CommonBytes common = common_bytes(previous.use, current.use, *overlap);
-            races_.searched(key, common.work);
-            if (common.certainty == CommonBytes::Certainty::none)
+        if (const auto common = searches_.find(key, previous.use, current.use, *overlap)) {
+            if (common->certainty == CommonBytes::Certainty::none)
                 return;
-            is_exact = common.certainty == CommonBytes::Certainty::exact;
+            is_exact = common->certainty == CommonBytes::Certainty::exact;
             if (is_exact)
-                overlap = Overlap{common.begin, common.end, true};
+                overlap = Overlap{common->begin, common->end, true};
         } else {
             is_exact = races_.knows(exact);
         }

@@ -20,6 +20,7 @@
 #include "races/order/race.hpp"
 #include "races/order/race_table.hpp"
 #include "races/order/recent_steps.hpp"
+#include "races/order/searches.hpp"
 #include "races/order/stream_order.hpp"
 
 namespace tcuda::races {
@@ -164,6 +165,7 @@ private:
     PageLocked page_locked_;
     std::atomic<PageWatch::Seen> host_seen_{nullptr};
     RaceTable races_;
+    Searches searches_;
     RecentSteps recent_;
     std::uint64_t operations_ = 0;
     Use of_node_; // a copy of the use that is checked now, if the use belongs to a graph

@@ -25,15 +25,6 @@ public:
         return {side_of(previous, is_exact), side_of(current, is_exact), use_after_free};
     }
 
-    // Whether to look for bytes that both accesses use for certain. A program may come to the same lines again and
-    // again, so the work of all such searches is limited.
-    bool may_search(const Key &possible) {
-        return work_ < most_work && works_.size() < most_races && works_[possible] < most_work_of_pair;
-    }
-    void searched(const Key &possible, std::size_t work) {
-        works_[possible] += work;
-        work_ += work;
-    }
     bool knows(const Key &key) const { return races_.count(key) != 0; }
 
     // Counts the race again; false if the race is new.
@@ -50,17 +41,12 @@ public:
     }
     void clear() {
         races_.clear();
-        works_.clear();
-        work_ = 0;
         order_.clear();
     }
 
     const std::vector<std::shared_ptr<const Race>> &all() const { return order_; }
 
 private:
-    // A step of work takes about 10 ns.
-    static constexpr std::size_t most_work_of_pair = std::size_t(1) << 25, most_work = std::size_t(1) << 29;
-
     static Side side_of(const Access &access, bool is_exact) {
         const Operation &operation = access.operation;
         return {operation.stack,  operation.launch_stack, operation.name,
@@ -68,8 +54,6 @@ private:
     }
 
     std::map<Key, std::shared_ptr<const Race>> races_;
-    std::map<Key, std::size_t> works_; // of the searches for possible races with these keys
-    std::size_t work_ = 0;
     std::vector<std::shared_ptr<const Race>> order_; // first found first
 };
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -102,10 +102,9 @@ class RawKernel:
         if isinstance(arg, Strided):
             return layout_of(arg)
         if isinstance(arg, (bool, int, float, complex, np.generic)):
-            cell: Any = np.empty((), dtype_of_number(arg, self._mode))
-            cell[()] = arg
-            scalar: np.generic = cell[()]
-            return scalar
+            typed = np.empty((), dtype_of_number(arg, self._mode))
+            typed[()] = arg
+            return cast("np.generic", typed[()])
         raise TypeError(f"{type(arg)} is not supported for RawKernel")
 
     @property

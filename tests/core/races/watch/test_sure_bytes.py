@@ -257,6 +257,16 @@ class TestWhatIsKept:
             race.launches.reader.launch(0, FIRST, handle, "k", arguments.address)
         assert race.detector.sizes()["accesses"] == 1
 
+    def test_the_threads_of_the_same_launches_are_followed_once(self, race: Race) -> None:
+        body = f"{POINTER} {INDEX} mul.wide.s32 %rd2, %r4, 8; add.s64 %rd3, %rd1, %rd2; {STORE}"
+        race.launch(module(body), block=(256, 1, 1))
+        handle = race.modules[0]
+        even, odd = (Arguments(struct.pack("<Q", X + place), struct.pack("<i", 0)) for place in (0, 4))
+        for _ in range(6000):  # to follow the threads anew each time would take more work than is allowed
+            race.launches.reader.launch(0, SECOND, handle, "k", odd.address, block=(256, 1, 1))
+            race.launches.reader.launch(0, FIRST, handle, "k", even.address, block=(256, 1, 1))
+        assert race.found() == []
+
     def test_the_work_of_searches_has_an_end(self, race: Race) -> None:
         text = module(f"{ELEMENT} setp.eq.s32 %p1, %r4, %r9; @%p1 st.global.u32 [%rd1], 1;")
         for number in range(400):

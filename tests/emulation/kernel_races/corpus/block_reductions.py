@@ -415,3 +415,51 @@ __global__ void KERNEL(const int* x, int* all, int limit) {
 """)
 def same_answer_of_many_threads() -> Launch:
     return Launch(1, 64, numbers(64), Out([0]), 50)
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    __shared__ int part[64];
+    int t = threadIdx.x;
+    part[t] = x[t];  // A
+    int odd = __syncthreads_count(x[t] % 2);  // missing barrier: int odd = __popc(__ballot_sync(~0u, x[t] % 2));
+    y[t] = part[63 - t] + odd;  // B
+}
+""")
+def barrier_that_counts() -> Launch:
+    x = numbers(64)
+    return Launch(1, 64, x, Out(x[::-1] + (x % 2).sum()))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    __shared__ int label[64];
+    int t = threadIdx.x;
+    bool changes = true;
+    label[t] = x[t];
+    while (__syncthreads_or(changes)) {
+        int least = min(label[t], label[(t + 1) % 64]);  // A
+        changes = least < label[t];
+        __syncthreads();  // missing barrier: ;
+        label[t] = least;  // B
+    }
+    y[t] = label[t];
+}
+""")
+def barrier_that_asks_all_threads() -> Launch:
+    x = numbers(64)
+    return Launch(1, 64, x, Out(np.full(64, x.min())))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y, int n) {
+    __shared__ int part[64];
+    int t = threadIdx.x;
+    if (t < n) part[t] = x[t];  // A
+    __syncthreads();  // missing barrier: if (t >= n) return;
+    if (t < n) y[t] = part[n - 1 - t];  // B
+}
+""")
+def guard_in_place_of_a_barrier() -> Launch:
+    x = numbers(50)
+    return Launch(1, 64, x, Out(x[::-1]), 50)

@@ -309,3 +309,67 @@ __global__ void KERNEL(const long long* x, long long* y) {
 def halves_of_long_numbers() -> Launch:
     x = (numbers(64, np.uint64) << np.uint64(33)) + np.uint64(3)
     return Launch(1, 64, x.view(np.int64), Out(x))
+
+
+@program(r"""
+__global__ void KERNEL(unsigned short* pair) {
+    int t = threadIdx.x;
+    if (t < 32) {
+        unsigned short old = pair[0], seen;
+        do {
+            seen = old;
+            old = atomicCAS(&pair[0], seen, (unsigned short)(seen + 1));  // B
+        } while (old != seen);
+    } else if (t == 32) {
+        pair[1] = 7;  // A instead: pair[0] = 7;
+    }
+}
+""")
+def half_beside_an_atomic_one() -> Launch:
+    return Launch(1, 64, Out(np.array([32, 7], np.uint16)))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    __shared__ unsigned long long best;
+    int t = threadIdx.x;
+    if (t == 0) best = ~0ull;
+    __syncthreads();
+    atomicMin(&best, (unsigned long long)x[t] << 32 | t);  // A
+    __syncthreads();  // missing barrier: ;
+    if (t < 2) y[t] = ((int*)&best)[t];  // B
+}
+""")
+def place_and_least_number_in_one_word() -> Launch:
+    x = numbers(96) + 1
+    return Launch(1, 96, x, Out([np.argmin(x), x.min()]))
+
+
+@program(r"""
+__global__ void KERNEL(const unsigned char* x, unsigned* y) {
+    __shared__ unsigned words[16];
+    int t = threadIdx.x;
+    ((unsigned char*)words)[t] = x[t];  // A
+    __syncthreads();  // missing barrier: ;
+    if (t < 16) y[t] = words[t];  // B
+}
+""")
+def words_of_the_bytes_of_threads() -> Launch:
+    x = numbers(64, np.uint8)
+    return Launch(1, 64, x, Out(x.view(np.uint32)))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    __shared__ unsigned long long total;
+    int t = threadIdx.x;
+    if (t == 0) total = 0;
+    __syncthreads();
+    atomicAdd((unsigned*)&total, (unsigned)x[t]);  // A
+    __syncthreads();  // missing barrier: ;
+    if (t == 63) *y = (int)total;  // B
+}
+""")
+def atomics_on_half_of_a_word() -> Launch:
+    x = numbers(64)
+    return Launch(1, 64, x, Out([x.sum()]))

@@ -433,3 +433,21 @@ __global__ void KERNEL(int* arrived, int* data, int* y) {
 """)
 def pairs_of_blocks() -> Launch:
     return Launch(4, 32, np.zeros(2, np.int32), np.zeros(4, np.int32), Out([3, 7]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* data, int* flag, int* y) {
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 0) {
+        __stcg(&data[0], x[0]);  // A
+        __threadfence();  // missing fence: ;
+        atomicExch(flag, 1);
+    } else {
+        while (atomicAdd(flag, 0) == 0) {}
+        __threadfence();  // missing fence (taken): ;
+        y[blockIdx.x - 1] = __ldcg(&data[0]);  // B
+    }
+}
+""")
+def message_with_hints_for_the_caches() -> Launch:
+    return Launch(3, 32, np.array([5], np.int32), ZERO, ZERO, Out([5, 5]))

@@ -70,9 +70,70 @@ TCUDA_ACCESS bool noted(abi::Address address, abi::Address cells, const void *si
     return true;
 }
 
+// Does what noted() does for the accesses that are most frequent, with few registers. False if more is to be done.
+TCUDA_ACCESS bool is_usual_read(ShadowCell &cell, const void *site) {
+    const AccessStamp before = cell.read, now = race_notes.stamps[race_notes.thread];
+    if (before == 0) {
+        const unsigned number = race_notes.sites[reinterpret_cast<abi::Address>(site) - race_notes.code];
+        if (cell.written != 0 || now == 0 || number == 0)
+            return false;
+        cell.read = now | number;
+        return true;
+    }
+    return stamps::moment(before) == stamps::moment(now) || (cell.written == 0 && race_notes.has_all_rivals(before));
+}
+TCUDA_ACCESS bool is_usual_write(ShadowCell &cell, const void *site) {
+    const AccessStamp before = cell.read, now = race_notes.stamps[race_notes.thread];
+    if (cell.written != 0)
+        return before == 0 && stamps::moment(cell.written) == stamps::moment(now);
+    const unsigned number = race_notes.sites[reinterpret_cast<abi::Address>(site) - race_notes.code];
+    if (now == 0 || number == 0 || (before != 0 && stamps::moment(before) != stamps::moment(now)))
+        return false;
+    if (before != 0) {
+        race_notes.facts[number] |= abi::RaceNotes::updates;
+        cell.read = 0;
+    }
+    cell.written = now | number;
+    return true;
+}
+template <unsigned size, bool write>
+TCUDA_ACCESS bool is_usual(abi::Address address, abi::Address cells, const void *site) {
+    if (!race_notes.open || size > 16 || (size >= shadow_unit && address % shadow_unit != 0) ||
+        (size == 2 && address % 2 != 0))
+        return false;
+    ShadowCell *cell = abi::RaceNotes::cell(cells, address);
+    if (size < shadow_unit) {
+        if (!cell->is_split())
+            return false;
+        cell = race_notes.bytes(*cell) + address % shadow_unit;
+    }
+    for (unsigned left = size < shadow_unit ? size : size / shadow_unit; left != 0; --left, ++cell)
+        if (!(write ? is_usual_write(*cell, site) : is_usual_read(*cell, site)))
+            return false;
+    return true;
+}
+
 TCUDA_ACCESS bool is_in(const abi::Span &slot, abi::Address address, unsigned size) {
     const abi::Address offset = address - slot.begin;
     return __builtin_expect(offset < slot.bytes && slot.bytes - offset >= size, 1);
+}
+
+template <unsigned size, bool write>
+inline TCUDA_UNSANITIZED __attribute__((noinline)) void note_rarer(abi::Address address, abi::Address cells,
+                                                                   const void *site) {
+    if (!noted<size, write>(address, cells, site))
+        touch(address, size, touch_of(write), site);
+}
+
+template <unsigned size, bool write>
+inline TCUDA_UNSANITIZED __attribute__((noinline)) void access_without_slot(abi::Address address, const void *site) {
+    resolve(address, size, write, site);
+    const unsigned place = (address >> abi::page_shift) % abi::slot_count;
+    const bool resolved = is_in(slots[place], address, size);
+    if (!resolved)
+        touch(address, size, touch_of(write), site);
+    else if (race_notes.cells[place] != 0)
+        note_rarer<size, write>(address, race_notes.cells[place], site);
 }
 
 // Checks a plain access, and notes it.
@@ -85,26 +146,20 @@ template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address addre
     } else {
         const unsigned place = (address >> abi::page_shift) % abi::slot_count;
         if (!is_in(slots[place], address, size)) {
-            resolve(address, size, write, site);
-            if (!is_in(slots[place], address, size)) {
-                touch(address, size, touch_of(write), site);
-                return;
-            }
+            access_without_slot<size, write>(address, site);
+            return;
         }
         cells = race_notes.cells[place];
         if (cells == 0)
             return;
     }
-    if (!noted<size, write>(address, cells, site))
-        touch(address, size, touch_of(write), site);
+    if (!is_usual<size, write>(address, cells, site))
+        note_rarer<size, write>(address, cells, site);
 }
 
 // Whether the module can note an atomic update for the whole device, which the launch has checked before.
 template <unsigned size> TCUDA_ACCESS bool noted_update(abi::Address address, const void *site) {
     if (size % shadow_unit != 0 || size > 16 || !race_notes.free_updates)
-        return false;
-    const AccessStamp now = stamp_of(site);
-    if (now == 0)
         return false;
     abi::Address cells = race_notes.own_cells;
     if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= own_bytes) {
@@ -114,6 +169,11 @@ template <unsigned size> TCUDA_ACCESS bool noted_update(abi::Address address, co
             return false;
     }
     ShadowCell *cell = abi::RaceNotes::cell(cells, address);
+    if (size == shadow_unit && race_notes.open && cell->read == 0 && race_notes.has_all_rivals(cell->written))
+        return true;
+    const AccessStamp now = stamp_of(site);
+    if (now == 0)
+        return false;
     for (unsigned left = size / shadow_unit; left != 0; --left, ++cell)
         if (!race_notes.update(*cell, now | stamps::weak, cells != race_notes.own_cells))
             return false;
