@@ -83,10 +83,10 @@ def test_regions_have_strides(unwritten: Unwritten, strides: tuple[int, int]) ->
 def test_memory_that_is_given_again_is_unwritten_with_its_new_line(unwritten: Unwritten) -> None:
     unwritten.write(bytes_at(BEGIN, SIZE))
     unwritten.given(BEGIN, 16, OTHER)
-    origin = unwritten.origin_at(BEGIN)
+    origin = unwritten.origin_at(BEGIN, 1)
     assert origin is not None
     assert (origin.size, origin.line) == (16, OTHER)
-    assert unwritten.origin_at(BEGIN + 16) is None
+    assert unwritten.origin_at(BEGIN + 16, 1) is None
     assert unwritten.open == 1
 
 
@@ -128,7 +128,7 @@ def test_a_copy_passes_the_marks_and_the_origin_on(unwritten: Unwritten) -> None
     unwritten.copying(lambda: None, Rows(0x2000, 8, BEGIN + 4, 8, 8, 1), to_host=False)()
     assert marked(unwritten, bytes_at(0x2000, 12)) == [False] * 4 + [True] * 4 + [False] * 4
     assert unwritten.open == 2
-    origin = unwritten.origin_at(0x2004)
+    origin = unwritten.origin_at(0x2004, 1)
     assert origin is not None
     assert origin.line == LINE
     unwritten.copying(lambda: None, Rows(0x2000, 8, BEGIN, 8, 8, 1), to_host=False)()
@@ -211,11 +211,12 @@ def test_marked_elements_have_addresses(unwritten: Unwritten) -> None:
 
 def test_a_launch_changes_the_marks(unwritten: Unwritten) -> None:
     unwritten.given(0x800, 8, OTHER)
-    blocks = unwritten.open_blocks()
-    assert [begin for begin, _ in blocks] == [0x800, BEGIN]
-    for _, marks in blocks:
+    assert [begin for begin, _ in unwritten.open_blocks(0x800, 0x808)] == [0x800]
+    blocks = dict(unwritten.open_blocks(0x800, BEGIN + 1))
+    assert list(blocks) == [0x800, BEGIN]
+    for marks in blocks.values():
         marks[:8] = 255
-    unwritten.changed([(begin, marks, 8) for begin, marks in blocks])
+    unwritten.changed(blocks, [(begin, 8) for begin in blocks])
     assert unwritten.open == 1
     assert marked(unwritten, bytes_at(BEGIN, 9)) == [False] * 8 + [True]
 

@@ -436,6 +436,13 @@ void RaceDetector::found_race(const Access &previous, const Access &current, Rac
     report(previous, current, found);
 }
 
+namespace {
+
+// Whether anything is known of the bytes of a use.
+bool can_tell(const Use &use) { return !use.possible || use.sure != nullptr; }
+
+} // namespace
+
 void RaceDetector::report(const Access &previous, const Access &current, Races &found) {
     const bool use_after_free =
         previous.allocation != nullptr && current.allocation != nullptr && previous.allocation != current.allocation;
@@ -452,7 +459,7 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
             is_exact = common->certainty == CommonBytes::Certainty::exact;
             if (is_exact)
                 overlap = Overlap{common->begin, common->end, true};
-        } else {
+        } else if (can_tell(previous.use) && can_tell(current.use)) { // there was too much work already
             is_exact = races_.knows(exact);
         }
         if (is_exact)
