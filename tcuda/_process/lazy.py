@@ -165,7 +165,7 @@ def _initialize() -> _InUse:
             step(*in_use)
         _run_queued()
         if not is_initialized():  # a finalizer that ran meanwhile may have done the rest
-            log.debug("tcuda is initialised, with %d devices.", chosen.getDeviceCount())
+            log.debug("tcuda is initialised. The number of devices is %d.", chosen.getDeviceCount())
             _initialized = in_use
             _lazy_cuda.become_ready(in_use.cuda)
             _lazy_backend.become_ready(in_use.backend)

@@ -58,7 +58,7 @@ def test_the_variable_prints_the_events(run_python: RunPython) -> None:
     assert all(re.match(r"tcuda DEBUG at \d+ ms: ", line) for line in lines)
     events = [line.partition(": ")[2] for line in lines]
     assert events[0] == "The runtime is emulated."
-    assert any(re.fullmatch(r"tcuda is initialised, with \d+ devices\.", event) for event in events)
+    assert any(re.fullmatch(r"tcuda is initialised\. The number of devices is \d+\.", event) for event in events)
     assert events[-1].endswith("ends with 1 nodes.")
 
 

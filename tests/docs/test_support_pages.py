@@ -65,3 +65,20 @@ def test_the_page_on_the_installation_names_the_oldest_versions() -> None:
     assert f"{oldest['cupy-cuda12x']} or later for CUDA 12" in page
     assert f"{oldest['cupy-cuda13x']} or later for CUDA 13" in page
     assert f"| Python          | {metadata.metadata('tcuda')['Requires-Python'].removeprefix('>=')} or later" in page
+
+
+def test_every_page_compares_an_earlier_snapshot_with_a_later_one() -> None:
+    pages = "\n".join(page.read_text() for page in (REPOSITORY / "docs").glob("*.md"))
+    compared = re.findall(r"tcuda memory-viz (\S+)\.pickle --compare (\w+)\.pickle", pages)
+    assert len(compared) >= 2
+    assert set(compared) == {("before", "after")}
+
+
+def test_the_jobs_in_ci_of_both_pages_run_the_same_steps() -> None:
+    folder = REPOSITORY / "docs"
+    pages = [(folder / f"{name}.md").read_text() for name in ("testing-cupy-code", "testing-gpu-code-in-ci")]
+    steps = [
+        page.partition("    steps:\n")[2].partition("```")[0].replace(" . # tcuda, and the library", "")
+        for page in pages
+    ]
+    assert steps[0] == steps[1] != ""
