@@ -37,18 +37,26 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     """Run the command, and return 1 if a check failed.
 
+    With ``--json``, a machine without a device that works is a ``problem`` of the object, as in ``tcuda info --json``.
+
     Raises:
-        RuntimeError: There is no device that works.
+        RuntimeError: There is no device that works, and the report is not JSON.
         ValueError: An environment variable of tcuda has an invalid value.
     """
-    tcuda.init()
+    try:
+        tcuda.init()
+    except RuntimeError as error:
+        if not options.json:
+            raise
+        print(json.dumps({"checks": [], "problem": printable(str(error))}, indent=2))
+        return 1
     found = [
         {"device": index, "name": tcuda.get_device_name(index), **_checked(name, check, index)}
         for index in range(tcuda.device_count())
         for name, check in _CHECKS.items()
     ]
     if options.json:
-        print(json.dumps({"checks": found}, indent=2))
+        print(json.dumps({"checks": found, "problem": None}, indent=2))
     else:
         _show(found)
     return int(any(each["problem"] for each in found))

@@ -74,3 +74,11 @@ def test_without_a_device_the_command_says_what_to_do(tcuda_command: Any) -> Non
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("tcuda doctor: ")
     assert "TCUDA_RUNTIME=emulated" in done.stderr
+
+
+def test_without_a_device_the_json_has_the_problem(tcuda_command: Any) -> None:
+    done = tcuda_command("doctor", "--json", **NO_GPU)
+    assert (done.returncode, done.stderr) == (1, "")
+    report = json.loads(done.stdout)
+    assert report["checks"] == []
+    assert "TCUDA_RUNTIME=emulated" in report["problem"]
