@@ -24,8 +24,8 @@ class AliveSite(NamedTuple):
         device: The index of the device; -1 for page-locked memory of the host.
         bytes: The size of the allocations, in bytes.
         count: The number of allocations.
-        stack: The stack of the allocations, with the innermost frame first. Allocations of other stacks that end at
-            the same line are other sites.
+        stack: The stack of the allocations, with the innermost frame first. A frame has a ``filename``, a ``line`` and
+            the ``name`` of a function. Allocations of other stacks that end at the same line are other sites.
 
     Example:
         >>> def load():
