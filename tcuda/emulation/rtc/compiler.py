@@ -52,8 +52,10 @@ class Compiler:
         """
         # Other languages would change the messages, and a locale without UTF-8 would change their quotation marks.
         environment = {**os.environ, "LC_ALL": "C"}
+        # Equal sources have equal libraries, so the lines of a library must not name the folder of one compile.
+        unnamed = f"-fdebug-prefix-map={folder}=/tcuda-compile-"
         return subprocess.run(
-            [*self.command, *arguments],
+            [*self.command, unnamed, *arguments],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
