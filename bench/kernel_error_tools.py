@@ -2,7 +2,7 @@
 
 Needs a GPU, CuPy, and ``compute-sanitizer``, which is a part of the CUDA toolkit. Launches the wrong and the right
 kernels of the corpora in ``tests/emulation/kernel_races`` and ``tests/emulation/kernel_errors`` under ``memcheck``,
-``racecheck``, ``initcheck`` and ``synccheck``. FOLDER gets what the tools print, ``results.json``, and ``table.md``.
+``racecheck``, ``initcheck`` and ``synccheck``. FOLDER gets the output of the tools, ``results.json``, and ``table.md``.
 
 A row of the table has the kernels with one kind of mistake: how many there are, of how many each tool names the lines,
 and of how many a tool says something else. The last row has the right kernels that a tool accuses. The column of tcuda
@@ -48,10 +48,10 @@ TOOLS: dict[str, dict[str, str]] = {
     "initcheck": {"initcheck-address-space": "all"},
     "synccheck": {},
 }
-"""The tools, with the options that only one of them takes. Older versions lack some of the options."""
+"""The tools, each with the options that no other tool takes. Older versions lack some of the options."""
 _OPTIONS = {"print-limit": "0", "show-backtrace": "device", "launch-timeout": "120"}
 _PORT, _PORTS = 49152, 16
-"""The first port of the tools, and the number of ports of each process: no two processes may meet at one."""
+"""The first port of the tools, and the number of ports of each process: two processes may not use the same port."""
 SIDES = {"right": right_source, "wrong": wrong_source}
 
 _TITLES = {
@@ -94,7 +94,7 @@ class Said(NamedTuple):
 
 
 def messages(output: str, names: Iterable[str]) -> list[Said]:
-    """Return the messages in what compute-sanitizer has printed.
+    """Return the messages in the output of compute-sanitizer.
 
     A message begins behind ``=========`` and a space, and goes on in lines with more spaces. The message on a race has
     an access in its first line, and the accesses that race with this one in the next lines. A message on a hazard has
@@ -132,7 +132,7 @@ def _places(text: Sequence[str]) -> Iterator[frozenset[int | None]]:
 
 
 class Report(NamedTuple):
-    """What a tool says about the kernels of a source.
+    """The messages of a tool about the kernels of a source.
 
     Attributes:
         said: The messages.
@@ -164,11 +164,11 @@ class Job(NamedTuple):
         return list(SIDES[self.side](self.topic).kernels)
 
     def outputs(self, folder: Path) -> list[Path]:
-        """Return the files with what the tool has printed, in the order of the processes."""
+        """Return the files with the output of the tool, in the order of the processes."""
         return sorted(folder.glob(f"{self.tool}-{self.side}-{self.topic}-*.txt"))
 
     def report(self, folder: Path) -> Report:
-        """Return what the tool has said."""
+        """Return the output of the tool."""
         said, stopped, launched = [], list[str](), list[str]()
         for path in self.outputs(folder):
             output = path.read_text(errors="replace")
@@ -184,7 +184,7 @@ class Job(NamedTuple):
 
         Args:
             program: The path of compute-sanitizer, and its options.
-            folder: The folder for what the tool prints.
+            folder: The folder for the output of the tool.
             until: The time of :func:`time.monotonic` at which the last process is ended.
             patience: The seconds without a word of a process after which the process is ended. A process has four times
                 as long for its first launch.
@@ -197,7 +197,7 @@ class Job(NamedTuple):
             output = path.read_text(errors="replace")
             launched = _LAUNCHES.findall(output)
             if _DONE in output or not launched:
-                return  # A process that launches nothing says why, and the next one would say the same.
+                return  # The process has printed why nothing was launched. Another process would print the same.
             left = left[left.index(launched[-1]) + 1 :]
 
 
@@ -246,7 +246,7 @@ def launch(side: str, topic: str, names: Sequence[str]) -> None:
 
 
 class Verdicts(NamedTuple):
-    """What a tool says about all kernels.
+    """The messages of a tool about all kernels.
 
     Attributes:
         found: The wrong kernels of which the tool names the lines.
@@ -389,7 +389,7 @@ def run(jobs: Sequence[Job], program: str, folder: Path, seconds: float, workers
 
 
 def write(folder: Path, chosen: Sequence[str], names: Sequence[str], *, with_tcuda: bool) -> str:
-    """Write the results and the table of what the tools have printed, and return the table."""
+    """Write the results and the table of the tools' messages, and return the table."""
     tools = {"tcuda": by_tcuda(chosen)} if with_tcuda else {}
     for tool in names:
         right = [Job(tool, "right", topic).report(folder) for topic in chosen]

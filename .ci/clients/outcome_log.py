@@ -1,6 +1,6 @@
-"""A plugin of pytest that writes the outcome of each test to the file that ``OUTCOME_LOG`` names, one line a test.
+"""A plugin of pytest that writes the outcome of each test to the file that ``OUTCOME_LOG`` names, a line for each test.
 
-A line is written as soon as its test has ended, so that a run which is stopped keeps the outcomes so far.
+A line is written as soon as its test has ended. So the file has the outcomes of a run that is stopped early.
 
 PYTEST_DONT_REWRITE: another plugin may import this module before pytest does.
 """

@@ -45,7 +45,7 @@ class Absent(Exception):
 
 @dataclass
 class Result:
-    """What came of a run of tests.
+    """The outcomes of a run of tests.
 
     Attributes:
         outcomes: The outcome of each test: ``passed``, ``failed`` or ``skipped``.

@@ -1,4 +1,4 @@
-"""The names of ``torch.cuda`` and of arrays that tcuda lacks: what they are, and what to use in their place."""
+"""The names of ``torch.cuda`` and of arrays that tcuda lacks, with their meaning and with what to use instead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TABLE = Path(__file__).with_suffix(".json")
 
 
 def about(name: str) -> str:
-    """Return what ``name`` is, why tcuda lacks the name, and what to use; nothing for a name that nobody has.
+    """Return what ``name`` is, why tcuda lacks the name, and what to use; an empty text for an unknown name.
 
     Args:
         name: The name below ``torch.cuda``.

@@ -1,4 +1,4 @@
-"""The imports of extension modules, and who wants to hear of them."""
+"""Calls of listeners after each import of an extension module."""
 
 from __future__ import annotations
 

@@ -30,15 +30,15 @@ class Place(NamedTuple):
     Attributes:
         filename: The file, as Python names it.
         line: The number of the line.
-        function: The function.
+        name: The name of the function.
     """
 
     filename: str
     line: int
-    function: str
+    name: str
 
     def __str__(self) -> str:
-        return f"{self.filename}:{self.line} in {self.function}"
+        return f"{self.filename}:{self.line} in {self.name}"
 
 
 def calling_place() -> Place | None:

@@ -415,9 +415,9 @@ class EmulatedLaunch:
 
     @property
     def codes(self) -> list[int]:
-        """The places in the library of what :meth:`run` has returned: an access, a failure, or all waiting threads.
+        """The places of the code of the result of :meth:`run`: an access, a failure, or all waiting threads.
 
-        A place is that behind a call, or 0 if it is not known.
+        A place is behind a call; 0 if the place is not known.
         """
 
     @property
@@ -1372,8 +1372,8 @@ class MpiWatch:
     """Tells a race detector of the calls of MPI that mpi4py makes, until :meth:`end`.
 
     A call that is complete when it returns is an access of the host. A nonblocking call uses its memory until a wait
-    for its request, or a test of its request that says yes. Only memory of devices and page-locked memory is told. The
-    races wait for Python's main thread (:func:`deliver_races`).
+    for its request, or a test that finds the request complete. Only uses of device memory and of page-locked memory are
+    told. The races wait for Python's main thread (:func:`deliver_races`).
 
     Args:
         detector: The detector.
@@ -1486,7 +1486,7 @@ class RaceDetector:
         on a machine that does not tell reads from writes.
         """
     def end_watch_of_host(self) -> None:
-        """End what :meth:`watch_host` has begun, and protect no memory any more."""
+        """End the watch of :meth:`watch_host`, and protect no memory any more."""
     def attach(self, ledger: Ledger) -> None:
         """Let ``ledger`` tell the detector of all its memory, also of the live allocations.
 
@@ -1574,7 +1574,7 @@ def note_stacks_of(type: type[Any]) -> None:
     """
 
 def stop_noting_stacks() -> None:
-    """End what :func:`note_stacks_of` has begun, for all types."""
+    """End the notes of :func:`note_stacks_of` for all types."""
 
 def forget_prepared_calls() -> None:
     """Let :func:`note_calls` prepare all objects again."""

@@ -1,4 +1,4 @@
-"""The calls of MPI that mpi4py makes: what they read and write, and until when."""
+"""The watch of the calls of MPI that mpi4py makes, for a race detector."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class MpiCalls:
     """Tells a race detector of the calls of MPI from :meth:`begin` to :meth:`end`.
 
-    mpi4py calls the MPI library by its import table, which leads to the detector meanwhile. A program that imports
-    mpi4py later is watched from then on. A program without mpi4py is not changed.
+    mpi4py calls the MPI library by the import table of its extension module. During the watch, this table leads to the
+    detector. If a program imports mpi4py during the watch, the watch of its calls begins at the import. A program
+    without mpi4py is not changed.
 
     Args:
         detector: The detector.
@@ -46,7 +47,7 @@ class MpiCalls:
             watch.end()
 
     def _look(self) -> None:
-        """Watch mpi4py if it is loaded: its module is loaded before the module is in ``sys.modules``."""
+        """Watch mpi4py if its extension module is loaded, which may not be in ``sys.modules`` yet."""
         if "mpi4py" not in sys.modules:
             return
         with self._lock:

@@ -254,7 +254,7 @@ def _on_race(found: _core.Race) -> None:
 
 
 def tell_races_of_kernel(found: Sequence[FoundInKernel], error: Callable[[list[KernelRace]], BaseException]) -> None:
-    """Give what was found in a kernel to the check of the code that waits for the launch.
+    """Give the findings of a launch to the check of the code that waits for the launch.
 
     Args:
         found: The races of one launch, or its reads of unwritten memory.

@@ -38,7 +38,7 @@ def draw(graph: bytes, name: str, output: Path) -> int | None:
     Raises:
         RuntimeError: The program ``dot`` is not installed, or ``dot`` failed.
     """
-    # Only in dot's own form of the graph is it clear where the name and the value of an attribute end.
+    # dot's own form of the graph shows clearly where the name and the value of an attribute end.
     plain = _without_links(_dot(name, graph, "-Tcanon"))
     layout = _dot(name, plain, f"-T{output.suffix[1:].lower()}", f"-o{output}", "-Tplain")
     # A label may have several lines, so quoted texts are removed before the lines are counted.
@@ -60,7 +60,7 @@ def svg(graph: bytes) -> str:
 
 
 def _dot(name: str, graph: bytes, *arguments: str) -> bytes:
-    """Return what ``dot`` prints about ``graph``.
+    """Return the output of ``dot`` about ``graph``.
 
     Raises:
         RuntimeError: The program ``dot`` is not installed, or ``dot`` failed.

@@ -1,4 +1,4 @@
-"""``tcuda doctor``: one kernel, one copy and one capture on each device, and what fails."""
+"""``tcuda doctor``: runs a copy, a computation, a kernel and a capture on each device, and names the failures."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _check_kernel() -> None:
 
 def _check_capture() -> None:
     x = tcuda.xp.zeros(_COUNT, dtype="float32")
-    x += 0  # the first launch of a kernel may load it, which a capture refuses
+    x += 0  # the first launch may load the kernel, and a capture refuses the load
     tcuda.synchronize()
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph):

@@ -114,7 +114,7 @@ def _cupy() -> str | None:
 
 
 def _cupy_imported() -> str | None:
-    """Return the file of the module that ``import cupy`` imports, without importing it; None if there is none."""
+    """Return the file of the module that ``import cupy`` imports, without the import; None without a module."""
     try:
         found = sys.modules.get("cupy") or importlib.util.find_spec("cupy")
     except (ImportError, ValueError):  # a module that a program has put there, without a specification
@@ -145,7 +145,7 @@ def _commit() -> str | None:
 
 
 def _cupti() -> str | None:
-    """Return CUPTI's library, with which the race detector watches CUDA; None if it is missing, or without a driver."""
+    """Return CUPTI's library, with which the race detector watches CUDA; None without the library or a driver."""
     try:
         return cupti.find(runtime().driverGetVersion())
     except RuntimeError:

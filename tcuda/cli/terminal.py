@@ -29,10 +29,10 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextlib.contextmanager
 def working(text: str) -> Iterator[None]:
-    """Say on stderr what the command does in this block, while it lasts and if stderr is a terminal.
+    """Show the present work of the command on stderr during the block, if stderr is a terminal.
 
     Args:
-        text: What the command does, such as ``"reading snapshot.pickle"``.
+        text: The work, such as ``"reading snapshot.pickle"``.
     """
     screen = console(stderr=True)
     if not screen.is_terminal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda._base.user_code import is_user_code
+from tcuda._base.user_code import Place, is_user_code
 from tcuda._process.ledger import ledger_if_any, release_stacks, want_stacks
 
 if TYPE_CHECKING:
@@ -15,34 +15,17 @@ HOST = -1
 """The device of page-locked memory, as in a snapshot."""
 
 
-class Frame(NamedTuple):
-    """A frame of a Python stack.
-
-    Attributes:
-        filename: The file, as Python names it.
-        line: The number of the line.
-        name: The name of the function.
-    """
-
-    filename: str
-    line: int
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.filename}:{self.line} in {self.name}"
-
-
 class AliveSite(NamedTuple):
     """A line of a program, and the memory that the line has allocated and that is still allocated.
 
-    The text of the object is one line for a person.
+    ``str()`` gives a line of text about the site.
 
     Attributes:
         device: The index of the device; -1 for page-locked memory of the host.
         bytes: The size of the allocations, in bytes.
         count: The number of allocations.
-        stack: The stack of the allocations, with the innermost frame first. Allocations of other stacks that end at
-            the same line are other sites.
+        stack: The stack of the allocations, with the innermost frame first. A frame has a ``filename``, a ``line`` and
+            the ``name`` of a function. Allocations of other stacks that end at the same line are other sites.
 
     Example:
         >>> def load():
@@ -56,10 +39,10 @@ class AliveSite(NamedTuple):
     device: int
     bytes: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which no program needs here
-    stack: tuple[Frame, ...]
+    stack: tuple[Place, ...]
 
     @property
-    def site(self) -> Frame | None:
+    def site(self) -> Place | None:
         """The innermost frame in the code of the program; None without a stack."""
         return next((frame for frame in self.stack if is_user_code(frame.filename)), next(iter(self.stack), None))
 
@@ -69,7 +52,7 @@ class AliveSite(NamedTuple):
 
 
 class Watch:
-    """What was allocated at the start of a part of a program. Stacks are recorded until :meth:`end`."""
+    """The memory that is allocated at the start of a part of a program. Stacks are recorded until :meth:`end`."""
 
     def __init__(self) -> None:
         self._before = set(_blocks())
@@ -78,7 +61,7 @@ class Watch:
 
     def alive(self) -> list[AliveSite]:
         """Return the sites of the memory that was allocated since the start and is still allocated, largest first."""
-        found: dict[tuple[int, tuple[Frame, ...]], tuple[int, int]] = {}
+        found: dict[tuple[int, tuple[Place, ...]], tuple[int, int]] = {}
         for block in set(_blocks()) - self._before:
             size, count = found.get((block.device, block.stack), (0, 0))
             found[block.device, block.stack] = (size + block.size, count + 1)
@@ -93,12 +76,12 @@ class Watch:
 
 
 class _Block(NamedTuple):
-    """An allocation. An allocation at the same address, from the same line, stands for one that was freed meanwhile."""
+    """An allocation. An allocation that was freed, and a new one at the same address from the same line, are equal."""
 
     device: int
     address: int
     size: int
-    stack: tuple[Frame, ...]
+    stack: tuple[Place, ...]
 
 
 def _blocks() -> Iterator[_Block]:
@@ -112,10 +95,10 @@ def _blocks() -> Iterator[_Block]:
                 yield _Block(segment["device"], block["address"], block["size"], _stack(block["frames"]))
 
 
-def _stack(frames: list[dict[str, Any]]) -> tuple[Frame, ...]:
+def _stack(frames: list[dict[str, Any]]) -> tuple[Place, ...]:
     return tuple(_frame(frame["filename"], frame["line"], frame["name"]) for frame in frames)
 
 
 @functools.lru_cache(maxsize=4096)
-def _frame(filename: str, line: int, name: str) -> Frame:
-    return Frame(filename, line, name)
+def _frame(filename: str, line: int, name: str) -> Place:
+    return Place(filename, line, name)

@@ -98,7 +98,7 @@ class track:
 
     Attributes:
         usage: The :class:`Usage` so far, or the :class:`Usage` of the last block.
-        alive: A list of :class:`AliveSite`, the largest first: what the block has allocated and has not freed.
+        alive: A list of :class:`AliveSite`, the largest first: the memory that the block has allocated and not freed.
 
     Raises:
         RuntimeError: ``device`` does not exist, or the block was entered again before its end.
@@ -169,7 +169,7 @@ class track:
 
     @property
     def alive(self) -> list[AliveSite]:
-        """What the block has allocated and has not freed, by the stack of the allocation, the largest site first.
+        """The memory that the block has allocated and not freed, by the stack of the allocation, largest first.
 
         Raises:
             RuntimeError: The measurement was made without ``sites=True``.

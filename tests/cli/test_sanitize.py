@@ -570,7 +570,8 @@ def test_the_summary_counts_the_larger_elements(
 
 def test_the_summary_names_the_byte_that_the_host_touches_first(capsys: pytest.CaptureFixture[str]) -> None:
     found = race()
-    found["current"] |= {"host": True, "device": -1, "element_range": [40, 40], "itemsize": 1, "shape": [65536]}
+    touch = {"operation": "read by the host", "element_range": [40, 40], "itemsize": 1, "shape": [65536]}
+    found["current"] |= {"host": True, "device": -1} | touch
     lines = summary(report(found), capsys)
     assert "   the host touches byte 40 of 65,536 first, and perhaps other bytes later" in lines
 

@@ -1,4 +1,4 @@
-"""What the checks of emulated devices say about the kernels of the second corpus: ``python -m support.corpus_errors``.
+"""The messages of emulated devices about the kernels of the second corpus: ``python -m support.corpus_errors``.
 
 The module prints as JSON the message of each kernel, right and wrong. A kernel without an error has an empty text.
 """

@@ -1,4 +1,4 @@
-"""The kernels of two corpora, each with the one line that makes a wrong kernel of it.
+"""The kernels of two corpora. Each right kernel has one other line, with which the kernel is wrong.
 
 The wrong kernels of :data:`RACES` have races. Those of :data:`ERRORS` use wrong or unwritten memory, or barriers in
 a wrong way. A module of a corpus is a topic. A function of the module is a program: :func:`program` gives it the source

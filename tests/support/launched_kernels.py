@@ -1,4 +1,4 @@
-"""The kernels of ``tests/data/launches`` with their launches, and what is certain of the memory that they use."""
+"""The kernels of ``tests/data/launches`` with their launches, and the memory that each launch uses in any case."""
 
 from __future__ import annotations
 

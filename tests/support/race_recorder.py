@@ -32,6 +32,12 @@ class RaceRecorder:
 
         return tell
 
+    def watch_host(self) -> None:
+        """Watch nothing: the host's accesses are no calls of the runtime."""
+
+    def end_watch_of_host(self) -> None:
+        """End nothing."""
+
     def note_stack(self) -> int:
         """Return a new number."""
         return next(self._stacks)

@@ -120,9 +120,8 @@ def _shared(name: str) -> Callable[..., Any]:
 
 
 globals().update({name: _shared(name) for name in _SHARED})
-_getLocalRuntimeVersion = _shared(
-    "runtimeGetVersion"
-)  # Libraries and CuPy's tests ask this, and not the public function.
+# Libraries and CuPy's tests call this function, and not the public function.
+_getLocalRuntimeVersion = _shared("runtimeGetVersion")
 
 
 def _runtime() -> EmulatedRuntime:

@@ -20,7 +20,7 @@ def apply_iir(x: Any, a: Any, axis: int = -1, zi: Any = None, dtype: Any = None,
         axis: The axis.
         zi: The last ``len(a)`` outputs before ``x``; None for zeros.
         dtype: The type of the outputs; None for that of ``x`` and ``a`` together.
-        block_sz: The number of samples that CuPy's kernels filter together. The outputs do not depend on it.
+        block_sz: The number of samples that CuPy's kernels filter together. The outputs are the same for each number.
     """
     kind = np.dtype(dtype or np.result_type(x, a))
     weights = np.concatenate((np.ones(1, kind), -a.astype(kind)))
@@ -47,7 +47,7 @@ def apply_iir_sos(
         axis: The axis.
         zi: The last two inputs and the last two outputs of each section before ``x``; None for zeros.
         dtype: The type of the outputs; None for that of ``x`` and ``sos`` together.
-        block_sz: The number of samples that CuPy's kernels filter together. The outputs do not depend on it.
+        block_sz: The number of samples that CuPy's kernels filter together. The outputs are the same for each number.
         apply_fir: Whether past inputs count, too.
 
     Returns:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.unwritten import Marks, Unwritten
     from tcuda.emulation.kernels.arguments import ElementTypes
-    from tcuda.emulation.kernels.launch_races import LaunchRaces
+    from tcuda.emulation.kernels.launch_findings import LaunchFindings
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.strided import Strided
 
@@ -220,10 +220,12 @@ class Function:
         if captured or _runtime.races.detector is not None:
             work.known = kernel_accesses.of_arrays(arrays, self.parameters, self.parameter_names, packed)
         if self._checks.races or _runtime.contents.unwritten is not None:
-            from tcuda.emulation.kernels.launch_races import LaunchRaces  # here, because few programs need the module
+            from tcuda.emulation.kernels.launch_findings import (
+                LaunchFindings,
+            )  # here, because few programs need the module
 
             benign = self._checks.benign
-            work.findings = LaunchRaces(self, arrays, packed, device, handle, captured=bool(captured), benign=benign)
+            work.findings = LaunchFindings(self, arrays, packed, device, handle, captured=bool(captured), benign=benign)
         _runtime.launch(
             handle,
             work,
@@ -339,8 +341,8 @@ class _Work:
         """The accesses of the last run in each thread, until they are asked for."""
         self.known: list[Access] = []
         """The accesses that are possible, for a run that has noted nothing."""
-        self.findings: LaunchRaces | None = None
-        """What reports need about races and unwritten memory of the launch; None if nobody looks for them."""
+        self.findings: LaunchFindings | None = None
+        """The part that reports races and unwritten memory of the launch; None if nobody looks for them."""
 
     def accesses(self) -> list[Access]:
         """Return what the last run in this thread has read and written, or else what is possible."""
@@ -400,7 +402,7 @@ class _Work:
                 unwritten.changed(marks, launch.keep_marks())
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
         if reads and self.findings is not None:
-            # Before the failure, because the kernel may have failed by what it read.
+            # The reads come before the failure, because an unwritten number may have caused the failure.
             noting = recorded is not None
             try:
                 self.findings.tell_unwritten(reads, origins, kernel.module, self._call, recorded=noting)
@@ -415,7 +417,7 @@ class _Work:
             kernel._barriers = "nothing"  # one warning for each kernel
             self._warn(*unreached)
         if races and self.findings is not None:
-            self.findings.tell(races, left_out, kernel.module, self._call)
+            self.findings.tell_races(races, left_out, kernel.module, self._call)
 
     def _run(
         self,

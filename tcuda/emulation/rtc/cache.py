@@ -114,7 +114,7 @@ class Folder:
 
 
 def _read(folder: int, name: str) -> tuple[int, bytes]:
-    """Return a descriptor of a file, and what is in the file."""
+    """Return a descriptor of a file, and the content of the file."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "rb", closefd=False) as file:
@@ -153,7 +153,7 @@ class Cache:
         self.folder = folder
         self._memory: dict[str, bytes] = {}
         self._descriptors: dict[str, tuple[int, tuple[int, ...]]] = {}
-        """The descriptor of each file that :meth:`descriptor` has found, and what tells that the file is the same."""
+        """The descriptor of each file that :meth:`descriptor` has found, and the identity of the file."""
 
     def find(self, key: str, suffix: str = LIBRARY) -> bytes | None:
         """Return what is stored under ``key``; None if nothing is."""

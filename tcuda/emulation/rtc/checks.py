@@ -53,10 +53,10 @@ _GCC_EACH = (
     *_GCC[4:],
 )
 _LINES = "-g1"
-"""The flag that gives a library the lines of its source. Of the debug information, reports need nothing else."""
+"""The flag that gives a library the lines of its source. Reports need no other debug information."""
 _RACES = ("-DTCUDA_RACES=1", "-fno-code-hoisting", "-fno-tree-sink", "-fno-tree-tail-merge", "-fno-crossjumping")
 """The flags that tell a launch where each access is. Hoisting, sinking and merging of code would make one access of two
-equal ones on different ways through the kernel, and so lose a line.
+equal accesses on different ways through the kernel, and so lose a line.
 """
 _GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")

@@ -21,11 +21,11 @@ _OTHERS = ("-lm", "-lc", "-lgcc")
 
 
 def arguments(used: Compiler, folder: Path, *, whole: bool) -> list[str]:
-    """Return the arguments of the linker after the files of a module; none for clang, which has the usual libraries.
+    """Return the arguments of the linker after the files of a module; none for clang, which links the usual libraries.
 
     The linker takes a third of the time of a small module to read the names in the standard library of C++. A module
-    without the headers of this library uses few of them, such as that of a class with virtual functions. Then an empty
-    library with the same name tells the loader to look there.
+    without the headers of this library uses few of these names, such as that of a class with virtual functions. So such
+    a module is linked with an empty library of the same name, which tells the loader to look in the standard library.
 
     Args:
         used: The compiler.

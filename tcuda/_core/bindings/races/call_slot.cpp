@@ -8,8 +8,8 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-// The place of a slot in a type object, which is opaque in the stable ABI. The place is the same for all types; null if
-// it is not found beyond doubt.
+// The place of a slot in a type object, which is opaque in the stable ABI. The place is the same for all types. Null if
+// more than one place, or no place, has the function.
 void **place_of_slot(PyTypeObject *type, void *function) {
     constexpr std::size_t first = 4, end = 40; // the slots of all versions of Python are among these words
     void **const words = reinterpret_cast<void **>(type);

@@ -8,7 +8,7 @@ namespace tcuda {
 
 struct CallSlot {
     void **place;
-    ternaryfunc function; // that is in the slot now
+    ternaryfunc function; // the function in the slot now
 };
 
 // Throws std::runtime_error if the slot is not found beyond doubt.

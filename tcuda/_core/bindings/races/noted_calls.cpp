@@ -43,7 +43,7 @@ struct NotedType {
     nb::object type, array_type, pointer_type, prepare;
     void **slot = nullptr;
     ternaryfunc original = nullptr;
-    std::mutex mutex; // of the names and of the arrays; of Python, only the counts of references change under it
+    std::mutex mutex; // of the names and of the arrays; no Python code runs while a thread has the mutex
     std::unordered_map<std::uintptr_t, Names> names; // by the handle of the kernel
     std::unordered_map<PyObject *, KnownArray> arrays;
 };
@@ -136,7 +136,7 @@ bool read_pointer(PyObject *pointer, races::Region *region) {
     return true;
 }
 
-// Whether a weak reference is one to the object, which is alive.
+// Whether the weak reference refers to the object, and the object is alive.
 bool refers_to(PyObject *reference, PyObject *object) {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *referred = nullptr;
@@ -166,11 +166,11 @@ bool find_known(NotedType &type, PyObject *array, races::Region *region) {
     return true;
 }
 
-// Keeps the region when an array is seen for the second time at an address. If that array is gone at the third time,
-// the arrays there are those of one call each, and are not kept.
+// Keeps the region when an array is seen for the second time at an address. A third time means that the kept array is
+// gone: each array at the address lives for one call only, so no region is kept for the address any more.
 void keep_known(NotedType &type, PyObject *array, const races::Region &region) {
     constexpr unsigned kept_at = 2;
-    KnownArray made; // and then what was known before, which ends without the mutex
+    KnownArray made; // takes the contents of the entry before, so that the objects end without the mutex
     decltype(type.arrays) dropped;
     unsigned sightings;
     {

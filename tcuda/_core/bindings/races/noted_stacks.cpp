@@ -77,7 +77,7 @@ void stop_noting_stacks() {
     const std::size_t count = followed_count.load(std::memory_order_acquire);
     for (std::size_t place = 0; place < count; ++place)
         if (void **const slot = followed[place].slot.place; *slot == reinterpret_cast<void *>(call_with_stack))
-            *slot = reinterpret_cast<void *>(followed[place].slot.function); // another library may have replaced it
+            *slot = reinterpret_cast<void *>(followed[place].slot.function); // the function of another library stays
 }
 
 } // namespace tcuda

@@ -59,7 +59,7 @@ void PythonDriverWatch::end() noexcept {
         subscription_->end();
     }
     subscription_.reset();
-    end_host_reports(told_); // nobody tells of the waits any more
+    end_host_reports(told_); // the detector learns of no waits any more
     end_stack_notes();
     watch::kernel_table().forget_all(); // modules come and go unseen from now on
 }

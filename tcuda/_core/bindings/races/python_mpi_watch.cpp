@@ -34,7 +34,7 @@ PythonMpiWatch::PythonMpiWatch(nb::object made_for) : detector(std::move(made_fo
     mpi::begin_interception();
 }
 
-// A call may wait for Python's lock, for its stack.
+// A call of MPI in another thread may wait for Python's lock to note its stack.
 void PythonMpiWatch::end() noexcept {
     if (!watch_)
         return;

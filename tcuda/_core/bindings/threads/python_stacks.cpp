@@ -63,7 +63,7 @@ StackId number_of(PyObject *innermost, const NoCollection &) {
     return last;
 }
 
-// That of the innermost StackOfCall of the thread.
+// The stack of the innermost StackOfCall of the thread.
 StackId &stack_of_call() {
     static thread_local StackId stack = stack_without_frames;
     return stack;

@@ -23,9 +23,9 @@ StackId note_stack_of(PyThreadState *thread);
 // after the end of the interpreter has begun.
 StackId note_any_stack() noexcept;
 
-// For its lifetime, note_any_stack() gives the stack of the moment of the construction where the thread does not hold
-// Python's lock. For a call that gives the lock back and runs no Python code: to ask another thread for the stack takes
-// several times as long. The caller holds the lock.
+// While an object of this class exists and the thread does not hold Python's lock, note_any_stack() gives the stack at
+// the construction of the object. The class is for calls that give the lock back and run no Python code: asking another
+// thread for the stack takes several times as long. The caller holds the lock.
 class StackOfCall {
 public:
     StackOfCall();

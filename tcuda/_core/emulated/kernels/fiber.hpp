@@ -21,7 +21,7 @@ struct alignas(64) Fiber {
     unsigned long long value = 0; // the value that the thread gives to an exchange
     unsigned present = 0;         // the lanes of a finished exchange
     unsigned result = 0;          // the place of the values of a finished exchange
-    const void *site = nullptr;   // behind the call for which the thread waits
+    const void *site = nullptr;   // the place of the code behind the call in which the thread waits
 };
 
 // Fibers in the order of their arrival. A fiber is in at most one queue.

@@ -534,7 +534,6 @@ void Grid::mark(const Marks &marks) {
 // In a fiber: notes an access, and lets the module note further accesses to the same page.
 void Grid::record(const Access &access, const abi::Range &known) {
     const auto [address, size, write, code] = access;
-    (void)code;
     if (!recorder_->covers(address, size, known)) {
         // The recorder takes memory of the host, which code on a fiber must not do.
         access_ = access;
@@ -555,7 +554,7 @@ void Grid::record(const Access &access, const abi::Range &known) {
     __atomic_store_n(&record.bytes, found.bytes, __ATOMIC_RELAXED); // interrupt() may write the size at the same time
 }
 
-// In a fiber, which must not take memory of the host: the reads at the places beyond the room are left out.
+// In a fiber, which must not take memory of the host. So the reads at further places are left out if the list is full.
 void Grid::note_unwritten(const Access &access) {
     const auto known = std::find_if(unwritten_reads_.begin(), unwritten_reads_.end(),
                                     [&](const UnwrittenReads &each) { return each.code == access.code; });
@@ -583,7 +582,7 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
     return {part.begin, part.end - part.begin};
 }
 
-// The memory around an access of which the slot of the access may know.
+// The memory around an access that the slot of the access may have.
 abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool write, const void *site) {
     // A thread that spins reads. A write may be the end of an atomic function, so no other thread may run before it.
     if (take_interruption())

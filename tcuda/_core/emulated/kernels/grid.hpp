@@ -44,7 +44,7 @@ struct Launch {
     bool marks_shared = false;  // whether the dynamic shared memory is marked
 };
 
-// Reads of memory that nothing has written at one place of the code: the first of them, and their number.
+// The reads of unwritten memory at one place of the code: the first read, and the number of reads.
 struct UnwrittenReads {
     std::uintptr_t address;
     std::uint64_t size;

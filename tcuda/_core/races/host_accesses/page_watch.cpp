@@ -52,8 +52,10 @@ unsigned interruptions() noexcept {
 // Whether the signal comes from a call, and not from an access.
 bool is_sent(const siginfo_t *info) noexcept { return info->si_code <= 0; }
 
+std::uintptr_t page_size() noexcept { return static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)); }
+
 bool is_mapped(void *address) noexcept {
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t page = page_size();
     unsigned char state;
     return mincore(reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(address) / page * page), 1, &state) == 0;
 }
@@ -74,7 +76,7 @@ Ranges whole_pages(const Ranges &ranges) {
         std::uintptr_t place;
         int ranges, reads; // how many more ranges there are from here on, and how many more of them notice reads
     };
-    const std::uintptr_t page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t page = page_size();
     std::vector<Bound> bounds;
     for (const WatchedRange &range : ranges) {
         const std::uintptr_t begin = (range.begin + page - 1) / page * page, end = range.end / page * page;
@@ -294,7 +296,7 @@ bool PageWatch::supported() noexcept {
 }
 
 std::uintptr_t PageWatch::page_end(std::uintptr_t address) noexcept {
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t page = page_size();
     return (address + page - 1) / page * page;
 }
 

@@ -28,7 +28,7 @@ public:
     // Whether this machine tells reads from writes.
     static bool supported() noexcept;
 
-    // The first begin of a page from `address` on.
+    // The first address from `address` on at which a page begins.
     static std::uintptr_t page_end(std::uintptr_t address) noexcept;
 
     // Watches `ranges` in place of the ranges before. Ranges may overlap. Throws std::bad_alloc, or std::system_error

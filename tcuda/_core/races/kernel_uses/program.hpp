@@ -19,7 +19,7 @@ struct LaunchSizes {
     }
 };
 
-// What a step does with numbers or with memory. A result that no other action gives is unknown.
+// The effect of a step on numbers or memory. A step whose effect has no action of its own is `forget`.
 enum class Action : std::uint8_t {
     nothing,
     forget, // the results are unknown
@@ -50,12 +50,12 @@ enum class Action : std::uint8_t {
     load,
     store,
     update,  // an atomic function
-    test,    // an atomic function that need not write
+    test,    // an atomic function that may leave the memory as it is: compare-and-swap
     copy,    // from global memory to shared memory
     call,    // a function that returns
     branch,
     leave, // the thread ends
-    lose,  // nobody knows how the thread goes on
+    lose,  // the rest of the way of the thread is unknown
 };
 
 enum class Relation : std::uint8_t { equal, unequal, less, less_or_equal, greater, greater_or_equal };
@@ -73,7 +73,7 @@ struct Source {
     Kind kind = Kind::unknown;
     bool negated = false;
     std::uint32_t index = 0; // of the register, or of the axis
-    std::int64_t number = 0; // or what is added
+    std::int64_t number = 0; // the number, or the number to add to the register
 };
 
 struct Step {
@@ -88,13 +88,15 @@ struct Step {
     bool is_strong = false; // memory that other threads may change meanwhile
     std::uint8_t bits = 32, from_bits = 32;
     std::uint8_t bytes = 4;     // of an element
-    std::uint8_t elements = 1; // that are loaded or stored
+    std::uint8_t elements = 1; // the number of elements to load or store
     bool is_guarded = false;
     Source guard;
     std::uint32_t target = none;                                  // of a branch
     std::uint32_t first_result = 0, results = 0;                  // registers of Program::results
     std::uint32_t first_source = 0, sources = 0;                  // of Program::sources
     Source address;
+
+    bool ends_block() const { return action == Action::branch || action == Action::leave || action == Action::lose; }
 };
 
 // Addresses that stand for the parameters and for the variables of a thread. No device has memory there.

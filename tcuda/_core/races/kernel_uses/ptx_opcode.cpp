@@ -66,9 +66,14 @@ bool has_word(std::string_view opcode, std::string_view word) {
 
 bool is_integer(Type type) { return type.kind == 's' || type.kind == 'u' || type.kind == 'b'; }
 
-Step with(Action action, Type type) {
+Step with(Action action) {
     Step step;
     step.action = action;
+    return step;
+}
+
+Step with(Action action, Type type) {
+    Step step = with(action);
     step.bits = type.bits;
     step.is_signed = type.kind == 's';
     return step;
@@ -76,7 +81,7 @@ Step with(Action action, Type type) {
 
 Step forget() { return Step(); }
 
-// A step of which the words before the type are those that are taken.
+// The step of an opcode that has only a name and a type.
 Step plain(Words words, Action action, bool allows_predicates = false) {
     const Type type = type_of(words.take_last());
     const bool fits = is_integer(type) || (allows_predicates && type.kind == 'p');
@@ -154,15 +159,14 @@ Storing storing_of(Space space) {
 }
 
 Step memory_of(Action action, std::string_view opcode, const Operation &operation, unsigned which) {
-    Step step;
-    step.action = action;
+    Step step = with(action);
     step.bytes = static_cast<std::uint8_t>(operation.bytes);
     step.storing = storing_of(operation.memory[which].space);
     step.is_strong = is_strong(opcode);
     return step;
 }
 
-// Memory that is used in a way that is not followed.
+// A step that uses memory in a way that a walk does not follow.
 Step unfollowed(const Operation &operation) {
     Step step;
     for (const auto &memory : operation.memory)
@@ -193,22 +197,13 @@ bool is_strong(std::string_view opcode) {
 Step step_of(std::string_view opcode, const Operation &operation) {
     Words words(opcode);
     const auto name = words.name();
-    if (!operation.is_known || operation.act == Act::map || operation.act == Act::opaque) {
-        Step step;
-        step.action = Action::lose;
-        return step;
-    }
-    if (name == "exit" || name == "ret" || name == "trap") {
-        Step step;
-        step.action = name == "trap" ? Action::lose : Action::leave;
-        return step;
-    }
+    if (!operation.is_known || operation.act == Act::map || operation.act == Act::opaque)
+        return with(Action::lose);
+    if (name == "exit" || name == "ret" || name == "trap")
+        return with(name == "trap" ? Action::lose : Action::leave);
     switch (operation.act) {
-    case Act::branch: {
-        Step step;
-        step.action = Action::branch;
-        return step;
-    }
+    case Act::branch:
+        return with(Action::branch);
     case Act::load:
         return name == "ld" || name == "ldu" ? memory_of(Action::load, opcode, operation, 0) : unfollowed(operation);
     case Act::store:
@@ -227,11 +222,8 @@ Step step_of(std::string_view opcode, const Operation &operation) {
         step.is_strong = false;
         return step;
     }
-    case Act::nothing: {
-        Step step;
-        step.action = Action::nothing;
-        return step;
-    }
+    case Act::nothing:
+        return with(Action::nothing);
     default:
         break;
     }

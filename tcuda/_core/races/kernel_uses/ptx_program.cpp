@@ -120,7 +120,7 @@ private:
         program_.results.push_back(operand.kind == Operand::Kind::reg ? operand.index : Step::none);
     }
 
-    // Adds an operand, or the elements of a vector. The number of the operands.
+    // Adds an operand, or the elements of a vector. Returns the number of the added operands.
     std::uint32_t add_results(const Operand &operand) {
         if (operand.kind != Operand::Kind::vector)
             return add_result(operand), 1;
@@ -153,7 +153,7 @@ private:
             for (std::uint32_t at = 0; at < instruction.count; ++at) {
                 const Operand &operand = entry_.operands[instruction.first + at];
                 if (operand.is_address)
-                    address = &operand; // of a copy: the second
+                    address = &operand; // of a copy: the second address
                 else if (at < instruction.results)
                     step.results += add_results(operand);
                 else if (const auto added = add_sources(operand); (step.sources += added) == added)
@@ -168,7 +168,7 @@ private:
         program_.steps.push_back(step);
     }
 
-    // Takes back what is said of an instruction in a form that is not expected.
+    // Takes the action back if the instruction has an unexpected form.
     static void complete(const Instruction &instruction, Step *step) {
         const auto expected = [step]() -> std::pair<std::uint32_t, std::uint32_t> { // the least and the most sources
             switch (step->action) {
@@ -246,17 +246,13 @@ public:
     }
 
 private:
-    static bool ends_block(const Step &step) {
-        return step.action == Action::branch || step.action == Action::leave || step.action == Action::lose;
-    }
-
     void find_blocks() {
         const auto size = static_cast<std::uint32_t>(program_.steps.size());
         std::vector<bool> begins(size + 1);
         begins[0] = true;
         for (std::uint32_t place = 0; place < size; ++place) {
             const Step &step = program_.steps[place];
-            if (!ends_block(step))
+            if (!step.ends_block())
                 continue;
             begins[place + 1] = true;
             if (step.target <= size)
@@ -277,11 +273,11 @@ private:
         return step < program_.block_of.size() ? program_.block_of[step] : end();
     }
 
-    // A step that may lose the thread may also end the thread.
+    // After a step that loses the thread, the thread may end or go on.
     void find_next(std::uint32_t number) {
         Program::Block &block = program_.blocks[number];
         const Step &last = program_.steps[block.end - 1];
-        if (!ends_block(last)) {
+        if (!last.ends_block()) {
             block.next[0] = block_at(block.end);
             return;
         }

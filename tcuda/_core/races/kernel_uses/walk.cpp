@@ -129,7 +129,7 @@ Walk::Value Walk::compared(const Step &step) const {
 Walk::Value Walk::computed(const Step &step) const {
     const unsigned bits = step.bits;
     const Value a = source(step, 0), b = step.sources > 1 ? source(step, 1) : Value{0, true};
-    // A zero decides, also beside an unknown number.
+    // A zero decides a conjunction, and a true predicate decides a disjunction, also beside an unknown number.
     if (step.action == Action::conjunction && ((a.known && a.number == 0) || (b.known && b.number == 0)))
         return {0, true};
     if (step.action == Action::disjunction && bits == 1 && ((a.known && a.number != 0) || (b.known && b.number != 0)))
@@ -301,7 +301,8 @@ void Walk::use_memory(const Step &step, std::vector<Touch> &touches) {
     if (step.storing != Storing::global && address.number >= parameter_base)
         return use_variables(step, address.number);
     forget_results(step);
-    // Threads of other kernels may wait for a volatile store, or the thread for theirs. Their order is not known here.
+    // A thread of another kernel may wait for a volatile store of this thread, and this thread may wait for a volatile
+    // store of another kernel. The order of such kernels is not known here.
     const bool is_update = step.action == Action::update || step.action == Action::test;
     if (step.storing == Storing::own || address.number >= parameter_base || (step.is_strong && !is_update)) {
         is_whole_ = false;
@@ -370,9 +371,7 @@ bool Walk::follow(const Index &block, const Index &thread, std::size_t &steps, s
         const Step &step = program_.steps[place];
         if (step.is_guarded) {
             const Value guard = value_of(step.guard);
-            const bool ends_block =
-                step.action == Action::branch || step.action == Action::leave || step.action == Action::lose;
-            if (!guard.known && ends_block) {
+            if (!guard.known && step.ends_block()) {
                 place = pass(program_.block_of[place]);
                 if (place == Step::none)
                     return false;

@@ -18,9 +18,9 @@ struct Touch {
     Kind kind;
 };
 
-// Follows the threads of a launch, with the sizes and the parameters of the launch. What a thread loads from memory is
-// unknown. Where the way of the thread depends on an unknown number, the thread is followed from the place on where
-// all ways come together again. If nobody knows how the thread goes on, the walk ends.
+// Follows the threads of a launch, with the sizes and the parameters of the launch. Numbers that a thread
+// loads from memory are unknown. Where the way of the thread depends on an unknown number, the thread is followed from
+// the place on where all ways come together again. If the rest of the way is unknown, the walk ends.
 class Walk {
 public:
     using Index = std::array<unsigned, 3>;
@@ -30,8 +30,8 @@ public:
     Walk(const Walk &) = delete;
     Walk &operator=(const Walk &) = delete;
 
-    // Adds the accesses that the thread makes for certain. Returns whether the thread makes no others. Takes at most
-    // `steps` steps, and lowers the number by the steps that were taken.
+    // Adds the accesses that the thread makes for certain. Returns whether these are all accesses of the thread.
+    // Takes at most `steps` steps, and lowers the number by the steps that were taken.
     bool follow(const Index &block, const Index &thread, std::size_t &steps, std::vector<Touch> &touches);
 
 private:

@@ -6,8 +6,8 @@
 
 namespace tcuda::mpi {
 
-// Notices the calls that mpi4py makes from now on. Does nothing if mpi4py is not loaded, and if its calls are noticed
-// already. The caller begins and ends one after the other.
+// Notices the calls that mpi4py makes from now on. Does nothing if mpi4py is not loaded, or if its calls are noticed
+// already.
 void begin_interception();
 void end_interception();
 

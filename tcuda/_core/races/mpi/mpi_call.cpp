@@ -183,26 +183,26 @@ void MpiCall::add(MpiWatch &watch, const Buffer &buffer, int rank, int size) {
     const std::uint64_t counts = values_[buffer.count];
     switch (buffer.counted) {
     case Counted::once:
-        return add_items(watch, buffer, *type, 0, number(counts));
+        return add_items(buffer, *type, 0, number(counts));
     case Counted::each_rank:
-        return add_items(watch, buffer, *type, 0, number(counts) * size);
+        return add_items(buffer, *type, 0, number(counts) * size);
     case Counted::own_share:
-        return add_items(watch, buffer, *type, 0, number_at(counts, static_cast<std::size_t>(rank)));
+        return add_items(buffer, *type, 0, number_at(counts, static_cast<std::size_t>(rank)));
     case Counted::shares: {
         std::int64_t sum = 0;
         for (int other = 0; other < size; ++other)
             sum += number_at(counts, static_cast<std::size_t>(other));
-        return add_items(watch, buffer, *type, 0, sum);
+        return add_items(buffer, *type, 0, sum);
     }
     case Counted::by_rank:
         for (int other = 0; other < size; ++other)
-            add_items(watch, buffer, *type, number_at(values_[buffer.displacements], static_cast<std::size_t>(other)),
+            add_items(buffer, *type, number_at(values_[buffer.displacements], static_cast<std::size_t>(other)),
                       number_at(counts, static_cast<std::size_t>(other)));
     }
 }
 
 // An item with gaps may leave any of its bytes alone.
-void MpiCall::add_items(MpiWatch &, const Buffer &buffer, const Type &type, std::int64_t first, std::int64_t count) {
+void MpiCall::add_items(const Buffer &buffer, const Type &type, std::int64_t first, std::int64_t count) {
     if (count <= 0)
         return;
     const Address begin = values_[buffer.address] + static_cast<Address>(first * type.extent);

@@ -15,7 +15,7 @@ namespace tcuda::mpi {
 
 // The watch in use and the library of the process.
 void set_library(const Library &);
-// Null ends the watch before, and waits until no thread tells it of a call.
+// Null ends the watch before, and waits until no thread tells that watch of a call.
 void set_watch(MpiWatch *);
 
 // Tells the watch of a call: of the memory in the constructor, and of requests after the call. No function throws.
@@ -27,7 +27,7 @@ public:
 
 private:
     void add(MpiWatch &, const Buffer &, int rank, int size);
-    void add_items(MpiWatch &, const Buffer &, const Type &, std::int64_t first, std::int64_t count);
+    void add_items(const Buffer &, const Type &, std::int64_t first, std::int64_t count);
     std::int64_t number(std::uint64_t value) const;
     std::int64_t number_at(std::uint64_t array, std::size_t place) const;
     void read_requests();
@@ -38,8 +38,7 @@ private:
     const std::uint64_t *const values_;
     const bool large_;
     Uses uses_;
-    std::optional<PageWatch::Pause>
-        pause_; // the race is told; MPI may use system calls, which fail with protected pages
+    std::optional<PageWatch::Pause> pause_; // MPI may use system calls, which fail on protected pages
     std::vector<Handle> requests_;
 };
 

@@ -29,8 +29,7 @@ public:
     MpiWatch(const MpiWatch &) = delete;
     MpiWatch &operator=(const MpiWatch &) = delete;
 
-    // Whether a call may use the memory at an address: MPI's use of other memory of the host is none of the detector's
-    // business.
+    // Whether the detector watches the memory at an address.
     bool knows(Address);
 
     // Whether pages of the memory may be protected, because a copy uses them.
@@ -38,11 +37,11 @@ public:
 
     // A call uses memory until it returns.
     void used(std::string_view name, Uses &);
-    // A request uses memory from now on, and is complete. Several requests may have the same handle if the library has
-    // completed them at once; the first of them that is complete then counts for all.
+    // A request uses memory from begun() to completed(). Several requests have the same handle if the library has
+    // completed the requests at once. completed() then counts for all of these requests.
     void begun(std::string_view name, Uses &, Handle request);
     void completed(Handle request);
-    // A request that start() begins again and again, until release().
+    // A request that started() begins again and again, until released().
     void prepared(std::string_view name, Uses &, Handle request);
     void started(Handle request);
     void released(Handle request);

@@ -9,7 +9,7 @@
 
 namespace tcuda::mpi {
 
-constexpr std::uint8_t no_place = 255; // of an argument that the function does not have
+constexpr std::uint8_t no_place = 255; // the place of an argument that the function does not have
 
 // What a call does.
 enum class Action : std::uint8_t {
@@ -18,11 +18,11 @@ enum class Action : std::uint8_t {
     prepare,  // makes a request that start() can begin again and again
     start,    // begins a prepared request
     start_all,
-    wait,     // a call that may find requests complete: one request,
-    wait_all, // all of an array,
-    wait_any, // one of an array,
-    wait_some,// some of an array
-    test,     // and the same with a flag that says whether
+    wait,      // waits for one request
+    wait_all,  // waits for all requests of an array
+    wait_any,  // waits for one request of an array
+    wait_some, // waits for some requests of an array
+    test,      // tests one request: a flag tells whether the request is complete
     test_all,
     test_any,
     test_some, // as wait_some

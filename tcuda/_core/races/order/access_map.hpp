@@ -20,9 +20,9 @@ namespace tcuda::races {
 // if everything that races with it races with the later access too. A possible access supersedes possible accesses
 // only, because a race with an exact access must not be told as a possible race. If the earlier possible access may
 // turn out to be exact, the earlier access stays too, and so do at most `most_less_sure` in one place. A superseded
-// access is forgotten. So is an access that the host knows to be complete, because all later operations come after it.
-// No other access is forgotten, unless there are more than `most_entries`: the oldest accesses are then forgotten, and
-// races with them are missed.
+// access is forgotten. An access that the host knows to be complete is forgotten too: all later operations come after
+// it. No other access is forgotten, unless there are more than `most_entries`: the oldest accesses are then forgotten,
+// and races with them are missed.
 //
 // A contiguous access is kept in pieces: a later access supersedes the bytes that it covers. A strided access is kept
 // as a whole, in the cluster of all strided accesses whose ranges of addresses overlap.

@@ -45,8 +45,8 @@ public:
             known->last = epoch;
     }
 
-    // Adds a use that counts. Uses with gaps are left out, because the host may use the gaps. So are possible uses, and
-    // uses after work of the host: the host may know better.
+    // Adds a use that counts. Uses with gaps are left out, because the host may use the gaps. Possible uses and uses
+    // after work of the host are left out too, because the host may know that the memory is not in use.
     void add_use(const Operation &operation, const Use &use, const Horizon &horizon) {
         if (!use.region.contiguous() || use.region.empty() || use.possible)
             return;
@@ -77,7 +77,7 @@ public:
                         held_.end());
     }
 
-    // Forgets the uses that come before something.
+    // Forgets the uses that come before `horizon`.
     void forget(const Horizon &horizon) {
         if (!in_flight_.empty())
             forget_if([&](const InFlight &use) { return horizon.is_before(use.slot, use.epoch); });

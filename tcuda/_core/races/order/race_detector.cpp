@@ -400,14 +400,14 @@ void RaceDetector::settle_page_locked() {
     update_watch_of_host();
 }
 
-// The function may tell the program that the earlier work is complete, and may itself use the memory of work before and
-// after it.
+// The function may tell the program that the earlier work is complete, and may itself use the memory of earlier and of
+// later work.
 void RaceDetector::called_host(const Operation &operation, const Horizon &horizon) {
     page_locked_.forget(horizon);
     page_locked_.hold(operation.slot, operation.epoch);
 }
 
-// The watch changes under the mutex, so that a later change is never overwritten by an earlier one. Without host
+// The watch changes under the mutex, so that an earlier change never overwrites a later change. Without host
 // memory, or if the system refuses the handler, nothing is watched any more.
 void RaceDetector::update_watch_of_host() noexcept {
     const PageWatch::Seen seen = host_seen_.load();
@@ -436,13 +436,6 @@ void RaceDetector::found_race(const Access &previous, const Access &current, Rac
     report(previous, current, found);
 }
 
-namespace {
-
-// Whether anything is known of the bytes of a use.
-bool can_tell(const Use &use) { return !use.possible || use.sure != nullptr; }
-
-} // namespace
-
 void RaceDetector::report(const Access &previous, const Access &current, Races &found) {
     const bool use_after_free =
         previous.allocation != nullptr && current.allocation != nullptr && previous.allocation != current.allocation;
@@ -459,7 +452,7 @@ void RaceDetector::report(const Access &previous, const Access &current, Races &
             is_exact = common->certainty == CommonBytes::Certainty::exact;
             if (is_exact)
                 overlap = Overlap{common->begin, common->end, true};
-        } else if (can_tell(previous.use) && can_tell(current.use)) { // there was too much work already
+        } else if (can_tell(previous.use) && can_tell(current.use)) { // the searches were too long already
             is_exact = races_.knows(exact);
         }
         if (is_exact)

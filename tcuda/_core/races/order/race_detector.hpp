@@ -72,8 +72,8 @@ public:
     // An operation on several streams that wait for each other.
     Races work_together(const std::vector<DeviceStream> &streams, std::string_view name, NamedUses uses, StackId stack);
     Races host_access(std::string_view name, NamedUses uses, StackId stack);
-    // Work of the host that goes on when the call that has begun it returns, until end_host_work(): the work comes
-    // after what the host knows, and before nothing.
+    // Work of the host that goes on after begin_host_work(), until end_host_work(). The work comes after the operations
+    // that the host knows to be complete, and no operation comes after the work.
     struct HostWork {
         Slot slot = no_slot;
         Epoch epoch = 0;
@@ -122,7 +122,7 @@ public:
     // Later work of the stream may wait for the host, which may use the memory of that work until then.
     void stream_may_wait_for_host(int device, Stream stream);
     void forget_uses_of_host_memory();
-    // Whether operations still use page-locked memory, and page-locked memory of a range.
+    // Whether operations still use page-locked memory: any, or that of a range.
     bool uses_host_memory();
     bool uses_host_memory(Address begin, Address end);
     // Whether the memory at an address is page-locked memory that the detector was told of.

@@ -15,11 +15,10 @@ namespace tcuda::races {
 // of the last search is kept for the case that the same launches race again.
 class Searches {
 public:
-    // `possible`: the key of the race. Nothing is found if nothing is known of one of the accesses, or after too much
-    // work.
+    // `possible`: the key of the race. Null if the bytes of an access are not known, or after too much work.
     std::optional<CommonBytes> find(const RaceTable::Key &possible, const Use &previous, const Use &current,
                                     const Overlap &overlap) {
-        if ((previous.possible && previous.sure == nullptr) || (current.possible && current.sure == nullptr))
+        if (!can_tell(previous) || !can_tell(current))
             return std::nullopt;
         auto known = searches_.find(possible);
         if (known == searches_.end()) {
@@ -53,7 +52,7 @@ private:
 
     struct Search {
         std::size_t work = 0;
-        // The last search. A weak pointer keeps the address, so no later launch can be taken for this one.
+        // The last search. A weak pointer keeps the address, so no later launch has the pointer of this launch.
         std::weak_ptr<SureBytes> previous, current;
         Address begin = 0, end = 0;
         CommonBytes found;

@@ -57,8 +57,6 @@ struct Side {
 
     bool reads() const { return use.kind != AccessKind::write; }
     bool writes() const { return races::writes(use.kind); }
-    // Whether anything is known of the bytes.
-    bool can_tell() const { return !use.possible || use.sure != nullptr; }
     std::size_t work() const { return use.possible ? use.sure->work() : 0; }
     bool look() const { return use.possible && use.sure->look(); }
     void look_at(Address address) const {
@@ -111,9 +109,9 @@ void meet_writes(const Side &writer, const Side &other, const Overlap &within, C
 
 CommonBytes common_bytes(const Use &left, const Use &right, const Overlap &overlap) {
     CommonBytes common;
-    const Side one{left}, other{right};
-    if (!one.can_tell() || !other.can_tell())
+    if (!can_tell(left) || !can_tell(right))
         return common;
+    const Side one{left}, other{right};
     const std::size_t work_before = one.work() + other.work();
     const auto work = [&] { return one.work() + other.work() - work_before; };
     CommonByteRange found;
@@ -125,7 +123,7 @@ CommonBytes common_bytes(const Use &left, const Use &right, const Overlap &overl
         meet_writes(other, one, overlap, &found);
         if (found.any && work() >= little_work)
             break;
-        // No short cut: both sides look.
+        // Both sides look, also if the first side has found bytes.
         const bool one_looked = one.look(), other_looked = other.look();
         goes_on = one_looked || other_looked;
     }

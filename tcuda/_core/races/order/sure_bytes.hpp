@@ -9,7 +9,7 @@
 
 namespace tcuda::races {
 
-// Ranges of bytes in the order of their addresses. No two of them touch.
+// Ranges of bytes in the order of their addresses. No two ranges touch.
 class ByteRanges {
 public:
     struct Range {
@@ -61,7 +61,10 @@ public:
     virtual bool are_all() const = 0;
 };
 
-// What is known of two uses that may have bytes in common.
+// Whether anything is known of the bytes of a use.
+inline bool can_tell(const Use &use) { return !use.possible || use.sure != nullptr; }
+
+// The result of a search for the bytes that two uses have in common.
 struct CommonBytes {
     enum class Certainty { possible, exact, none };
     Certainty certainty = Certainty::possible;

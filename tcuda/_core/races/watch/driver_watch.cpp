@@ -224,7 +224,7 @@ void DriverWatch::host_may_learn(CallStream call) {
 
 void DriverWatch::value_about_to_be_written(CallStream call) { host_may_learn(call); }
 
-// The write is no access: streams that look at the value meanwhile are no mistake. The host may look at the value too.
+// The write does not count as an access: streams and the host may look at the value meanwhile.
 void DriverWatch::value_written(CallStream call, Address address) {
     WatchedStream stream;
     if (!find(call, &stream) || capturing(stream))
@@ -287,7 +287,7 @@ void DriverWatch::context_about_to_be_destroyed(libcuda::Context context) {
     }
     devices_.erase(context);
     changed();
-    detector_.forget_uses_of_host_memory(); // nobody can wait for the work any more
+    detector_.forget_uses_of_host_memory(); // the program cannot wait for the work any more
 }
 
 // Events

@@ -20,7 +20,7 @@ struct Launch {
     const char *name = nullptr; // the (mangled) name of the kernel; null if it is unknown
     void **parameters = nullptr; // the addresses of the parameters
     void **extra = nullptr; // a list that ends with 0 and has the parameter block (CU_LAUNCH_PARAM_BUFFER_POINTER)
-    kernel_uses::LaunchSizes sizes; // no threads if they are unknown
+    kernel_uses::LaunchSizes sizes; // all 0 if unknown
 
     void set_sizes(const unsigned grid[3], const unsigned block[3]) {
         std::copy_n(grid, 3, sizes.grid.begin());

@@ -53,7 +53,7 @@ class _Reduction(Type):
 def _operation(value: Value) -> str:
     found = value.text if isinstance(value, Code) else ""
     if found not in _OPERATIONS:
-        raise TypeError(f"The operation of a reduction is one of jit.cub.{', jit.cub.'.join(_OPERATIONS)}, called.")
+        raise TypeError(f"The operation of a reduction is one of the calls jit.cub.{', jit.cub.'.join(_OPERATIONS)}.")
     return found
 
 

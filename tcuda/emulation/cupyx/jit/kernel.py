@@ -28,8 +28,8 @@ _MODES = ("cuda", "numpy")
 class RawKernel:
     """A kernel that is written in Python, as ``cupyx.jit.rawkernel()`` makes one.
 
-    The first call with arguments of new types translates the function into CUDA C++. This source is compiled and
-    launched as that of any kernel.
+    The first call with arguments of new types translates the function into CUDA C++. The source is compiled and
+    launched like the source of any other kernel.
 
     Args:
         function: The function in Python.

@@ -53,11 +53,11 @@ class Items:
 
 
 Value = Constant | Code | Items
-"""What an expression of Python can be in a kernel."""
+"""A value of an expression of Python in a kernel."""
 
 
 class Scope(Protocol):
-    """The function that is being translated, as the functions of ``cupyx.jit`` see it."""
+    """The function that is being translated, as the functions of ``cupyx.jit`` see the function."""
 
     @property
     def mode(self) -> str:
@@ -94,7 +94,7 @@ class Intrinsic:
             RuntimeError: Always.
         """
         raise RuntimeError(
-            f"Cannot call cupyx.jit.{self.__name__} from Python. Call it in a function with the decorator "
+            f"Cannot call cupyx.jit.{self.__name__} from Python. Write the call in a function with the decorator "
             "cupyx.jit.rawkernel()."
         )
 

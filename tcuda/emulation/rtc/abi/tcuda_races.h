@@ -1,5 +1,5 @@
-// The shadow of memory for the search for races. A module notes the accesses itself that need no comparison with other
-// accesses but a few bits, which are most accesses. The core notes the others. Both sides include this header.
+// The shadow of memory for the search for races. A module itself notes the accesses for which a few bits of the
+// shadow decide. These are most accesses. The core notes the other accesses. Both sides include this header.
 #pragma once
 
 #include "tcuda_abi.h"
@@ -13,7 +13,7 @@ namespace tcuda {
 
 // A stamp says who has made an access, when, and at which place of the code. From the lowest bit: the place of the code,
 // the thread in its block, the step of the thread in its phase, the phase, and whether the access is not plain. Phase 0
-// is never used, so a stamp is never 0. The highest bit is that of a reference.
+// is never used, so a stamp is never 0. The highest bit is 0 in a stamp, and 1 in a reference.
 //
 // A phase is a piece of the life of a block: between two barriers, and within 2^step_bits steps of a thread.
 using AccessStamp = __UINT64_TYPE__;
@@ -36,7 +36,7 @@ constexpr unsigned TCUDA_UNSANITIZED site(AccessStamp stamp) { return field(stam
 constexpr unsigned TCUDA_UNSANITIZED thread(AccessStamp stamp) { return field(stamp, thread_shift, thread_bits); }
 constexpr unsigned TCUDA_UNSANITIZED lane(AccessStamp stamp) { return field(stamp, thread_shift, lane_bits); }
 constexpr unsigned TCUDA_UNSANITIZED step(AccessStamp stamp) { return field(stamp, step_shift, step_bits); }
-// Of a reference too
+// Also for a reference
 constexpr unsigned TCUDA_UNSANITIZED phase(AccessStamp stamp) { return field(stamp, phase_shift, phase_bits); }
 constexpr AccessStamp TCUDA_UNSANITIZED of(unsigned phase, unsigned step, unsigned thread) {
     return AccessStamp(phase) << phase_shift | AccessStamp(step) << step_shift | AccessStamp(thread) << thread_shift;
@@ -45,7 +45,8 @@ constexpr AccessStamp TCUDA_UNSANITIZED of(unsigned phase, unsigned step, unsign
 constexpr AccessStamp TCUDA_UNSANITIZED with_thread(AccessStamp stamp, unsigned thread) {
     return (stamp & ~threads) | AccessStamp(thread) << thread_shift;
 }
-// The stamp without the place of the code: equal for two accesses of one thread between which nobody can learn of it.
+// The stamp without the place of the code. Two accesses of a thread have the same moment if no other thread can learn
+// of the first access before the second access.
 constexpr AccessStamp TCUDA_UNSANITIZED moment(AccessStamp stamp) { return stamp >> site_bits; }
 
 } // namespace stamps
@@ -58,8 +59,9 @@ struct ShadowGroup {
     unsigned lanes[most];     // the lanes of a warp that have made the access; 0 for one lane
 };
 
-// How little a further access changes: a group of two blocks has a rival for every thread of the grid, and a group of two
-// warps of a block has a rival for every thread of the block until the next barrier.
+// The threads for which a group has a rival. A further access of such a thread changes nothing. A group of two blocks
+// has a rival for every thread of the grid. A group of two warps of a block has a rival for every thread of the block
+// until the next barrier.
 enum class Rivals : unsigned { none, of_block, of_grid };
 
 // A value of the shadow is 0, a stamp, or the reference to a group. From the lowest bit, a reference has the number of the
@@ -85,7 +87,7 @@ constexpr AccessStamp TCUDA_UNSANITIZED reference(unsigned number, Rivals rivals
 
 } // namespace values
 
-// What is known of some bytes: the last accesses that write, and the accesses since then that read.
+// The accesses to some bytes: the last accesses that write, and the accesses since then that read.
 struct ShadowCell {
     AccessStamp written, read;
 
@@ -100,7 +102,8 @@ struct ShadowParts {
     ShadowCell cells[shadow_unit];
 };
 
-// Objects that are known by numbers, and do not move. An object that is not in use has the number of another one.
+// Objects that are known by numbers, and do not move. An object that is not in use has the number of the next object that
+// is not in use.
 template <typename Object> struct Pool {
     static constexpr unsigned none = ~0u, chunk = 4096;
 
@@ -123,25 +126,25 @@ template <typename Object> struct Pool {
 
 namespace abi {
 
-// What a module needs to note accesses itself. The functions do what RaceFinder::visit() does, and return false if the
-// core must do that. The order of the threads makes no difference.
+// The state with which a module notes accesses itself. The functions do the work of RaceFinder::visit(), and return
+// false if the core must do that work. The order of the threads makes no difference.
 struct RaceNotes {
     enum SiteFact : unsigned char {
-        updates = 1,          // a thread writes here what it has read before
+        updates = 1,          // a thread writes here to memory that the thread has read before
         atomic_of_device = 2, // the access is an atomic update for the whole device
     };
 
     bool open;         // whether the module may note accesses
-    bool free_updates; // whether it may note atomic updates
+    bool free_updates; // whether the module may note atomic updates
     bool has_rivals;   // whether rivals count, because nothing has been handed over
     unsigned thread;   // the rank of the running thread in its block
     unsigned first_of_block, first_of_generation; // phases
-    const AccessStamp *stamps; // of each thread now, without the place of the code; 0 if the core has to make it
+    const AccessStamp *stamps; // of each thread now, without the place of the code; 0 if the core has to make the stamp
     const unsigned short *sites; // the numbers of the places of the code, by their offsets; 0 if not known
     unsigned char *facts;        // SiteFact by the number of the place
     Address code;                // the beginning of the library
-    // The cell of a unit is at 4 times its address more than these numbers, for the module's own memory, and for the
-    // memory in each slot. 0 for memory that no two threads share.
+    // The address of the cell of a unit is 4 times the address of the unit plus one of these numbers: for the module's
+    // own memory, and for the memory in each slot. 0 for memory that no two threads share.
     Address own_cells, cells[slot_count];
     Pool<ShadowGroup> groups;
     Pool<ShadowParts> parts;
@@ -149,8 +152,7 @@ struct RaceNotes {
     static TCUDA_NOTE ShadowCell *cell(Address cells, Address address) {
         return reinterpret_cast<ShadowCell *>(cells + address / shadow_unit * sizeof(ShadowCell));
     }
-    // Whether nothing more needs to be known of the accesses of the value: they come before the last barrier of the
-    // block.
+    // Whether all accesses of the value come before the last barrier of the block, so that the value is not needed.
     TCUDA_NOTE bool is_over(AccessStamp value) const {
         return stamps::phase(value) - first_of_block < first_of_generation - first_of_block && value >> 62 != 2;
     }
@@ -203,7 +205,7 @@ struct RaceNotes {
         return true;
     }
     // An atomic update for the whole device, whose stamp is not plain. Accesses that come before the update by a barrier
-    // are not forgotten, because the update does not race with all that they race with.
+    // are not forgotten, because the update does not race with all accesses that race with those accesses.
     TCUDA_NOTE bool update(ShadowCell &cell, AccessStamp now, bool of_device) {
         const AccessStamp before = cell.written;
         if (cell.read != 0)
@@ -250,7 +252,7 @@ private:
     static TCUDA_NOTE bool of_same_warp(AccessStamp one, AccessStamp other) {
         return ((one ^ other) & (stamps::threads ^ stamps::lanes)) == 0;
     }
-    // What two accesses of the same kind stand for, of which neither comes before the other.
+    // The rivals of a group of two accesses of the same kind that nothing orders.
     TCUDA_NOTE Rivals rivals_of(AccessStamp before, AccessStamp now, bool of_device) const {
         if (stamps::phase(before) >= first_of_generation)
             return of_same_warp(before, now) ? Rivals::none : Rivals::of_block;

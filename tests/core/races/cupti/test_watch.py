@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -124,8 +125,9 @@ class TestTheWatch:
         watch.end()
 
     @pytest.mark.parametrize("version", [12080, 13010])
-    def test_names_the_extra_that_is_missing(self, nowhere: Path, version: int) -> None:
-        with pytest.warns(RuntimeWarning, match=rf"pip install 'tcuda\[sanitizer{version // 1000}\]'$"):
+    def test_names_the_package_that_is_missing(self, nowhere: Path, version: int) -> None:
+        package = {12: "nvidia-cuda-cupti-cu12", 13: "'nvidia-cuda-cupti>=13,<14'"}[version // 1000]
+        with pytest.warns(RuntimeWarning, match=rf"pip install {re.escape(package)}$"):
             CudaWatch(_core.RaceDetector(print), version).end()
 
 

@@ -31,7 +31,7 @@ public:
     void join(unsigned warp, std::uint32_t lanes);
     // Others may learn of what the thread has done so far, but not of what the thread does from now on.
     void advance(unsigned thread) {
-        // The next step of the phase has a stamp of its own. The stamp of a later phase is made when it is asked for.
+        // The next step of the phase has a stamp of its own. now() makes the stamp of a later phase.
         const bool same_phase = (++steps_[thread] & ((1u << stamps::step_bits) - 1)) != 0;
         stamps_[thread] = same_phase && stamps_[thread] != 0 ? stamps_[thread] + stamps::of(0, 1, 0) : 0;
     }

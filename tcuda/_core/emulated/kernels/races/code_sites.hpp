@@ -26,7 +26,7 @@ public:
         bool several_after_atomic = false, blocks_after_atomic = false;
     };
 
-    // Writes what modules need to know of the places to `notes`.
+    // Lets `notes` refer to the numbers and the facts of the places, for the module.
     CodeSites(abi::RaceNotes &notes, abi::Range library)
         : entries_(places), facts_(most), by_code_((library.end - library.begin) * sizeof(unsigned short)) {
         notes.code = library.begin;
@@ -56,7 +56,7 @@ public:
             facts_[found] |= abi::RaceNotes::atomic_of_device;
         return found;
     }
-    // Whether a thread writes at the place what it has read before.
+    // Whether a thread writes at the place to memory that the thread has read before.
     bool updates(unsigned number) const { return (facts_[number] & abi::RaceNotes::updates) != 0; }
     void set_updates(unsigned number) { facts_[number] |= abi::RaceNotes::updates; }
     Site &operator[](unsigned number) { return sites_[number]; }

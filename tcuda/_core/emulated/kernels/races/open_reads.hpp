@@ -11,7 +11,7 @@
 
 namespace tcuda {
 
-// Bytes that two accesses of different threads use, which nothing orders.
+// Bytes of two accesses of different threads that nothing orders.
 struct Conflict {
     AccessStamp first;
     std::uintptr_t begin, end;
@@ -48,7 +48,7 @@ public:
             std::find_if(reads_.begin(), reads_.end(), [&](const OpenRead &open) { return open.is_like(other); });
         return found == reads_.end() ? nullptr : &*found;
     }
-    // Without room, nobody is accused.
+    // If there is no room, the read is not reported.
     void add(const OpenRead &open) {
         if (reads_.size() < most)
             reads_.push_back(open);

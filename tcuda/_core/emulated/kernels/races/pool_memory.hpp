@@ -11,7 +11,7 @@
 
 namespace tcuda {
 
-// Has more objects when the pool has none left. An object keeps its place, so no growth copies objects.
+// Gives the pool more objects when the pool has none left. An object keeps its place, so no growth copies objects.
 template <typename Object> class PoolMemory {
 public:
     explicit PoolMemory(Pool<Object> &pool) : pool_(pool) { pool_ = {nullptr, Pool<Object>::none}; }

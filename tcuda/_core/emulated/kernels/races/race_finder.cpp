@@ -23,6 +23,8 @@ bool of_same_warp(AccessStamp one, AccessStamp other) {
 
 std::uint32_t lane_of(AccessStamp stamp) { return 1u << stamps::lane(stamp); }
 
+std::uint32_t lanes_of(const ShadowMember &member) { return member.lanes == 0 ? lane_of(member.stamp) : member.lanes; }
+
 // Calls `use` with each access of a value of the shadow, until `use` returns false.
 template <typename Use> void each_member(const Shadow &shadow, AccessStamp value, Use use) {
     if (value == 0)
@@ -66,7 +68,7 @@ void RaceFinder::start_block(abi::Index block) noexcept {
     tell_module();
 }
 
-// Tells the module what it may note.
+// Tells the module which accesses the module may note.
 void RaceFinder::tell_module() {
     stopped_ = stopped_ || !clock_.has_phases();
     notes_.open = !stopped_ && overwritten_.empty();
@@ -76,7 +78,7 @@ void RaceFinder::tell_module() {
     notes_.first_of_generation = clock_.first_of_generation();
 }
 
-// Without memory
+// Called when the host has no memory left.
 void RaceFinder::stop() {
     stopped_ = failed_ = true;
     notes_.open = notes_.free_updates = false;
@@ -399,8 +401,7 @@ AccessStamp RaceFinder::without_guess(AccessStamp read, AccessStamp written) {
     }
     group = left;
     // The group may have had the thread as a rival.
-    return values::reference(static_cast<std::uint32_t>(read), Rivals::none, stamps::phase(read),
-                             values::is_of_one_block(read));
+    return values::reference(values::number(read), Rivals::none, stamps::phase(read), values::is_of_one_block(read));
 }
 
 // Whether an access of this block is a plain read of which the thread may still make a guess.
@@ -529,7 +530,7 @@ AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) 
         const bool mine = stamps::thread(value) == thread_ && clock_.of_this_block(value);
         if (replaces(value) && (mine || comes_before(value, address)))
             return now_;
-        // What all threads know that can use the memory
+        // All threads that can use the memory know of the access.
         if (!replaces(value) && (!clock_.of_this_block(value) || clock_.before_barrier(value)) &&
             memory_.is_shared(address))
             return now_;
@@ -544,8 +545,7 @@ AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) 
                            stamps::thread(member.stamp) / lanes_of_warp == thread_ / lanes_of_warp;
         if (alike) {
             merged = true;
-            const std::uint32_t lanes = member.lanes == 0 ? lane_of(member.stamp) : member.lanes;
-            kept[count++] = {member.stamp, lanes | lane_of(now_)};
+            kept[count++] = {member.stamp, lanes_of(member) | lane_of(now_)};
         } else if (!stale && !(replaces(member.stamp) && all_come_before(member, address))) {
             kept[count++] = member;
         }
@@ -563,7 +563,7 @@ AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) 
         shadow_->drop(value);
         return kept[0].stamp;
     }
-    const std::uint32_t number = values::is_reference(value) ? static_cast<std::uint32_t>(value) : shadow_->new_group();
+    const std::uint32_t number = values::is_reference(value) ? values::number(value) : shadow_->new_group();
     ShadowGroup &group = shadow_->group(number);
     for (unsigned place = 0; place < ShadowGroup::most; ++place) {
         group.stamps[place] = place < count ? kept[place].stamp : 0;
@@ -577,19 +577,16 @@ AccessStamp RaceFinder::with_present(AccessStamp value, std::uintptr_t address) 
                              of_one_block);
 }
 
-// Makes one member of two that differ only in the place of the code, so that no access is lost. A race with the second
-// one is then told at the place of the first one.
+// Makes one member of two members that differ only in the place of the code, so that no access is lost. A race with the
+// second access is then reported at the place of the first access.
 bool RaceFinder::unite(ShadowMember *members, unsigned &count) const {
-    const auto lanes = [](const ShadowMember &member) {
-        return member.lanes == 0 ? lane_of(member.stamp) : member.lanes;
-    };
     for (unsigned second = count - 1; second > 0; --second) {
         for (unsigned first = 0; first < second; ++first) {
             const AccessStamp one = members[first].stamp, other = members[second].stamp;
             if (stamps::moment(one | stamps::lanes) != stamps::moment(other | stamps::lanes) ||
                 kind(one) != kind(other))
                 continue;
-            members[first].lanes = lanes(members[first]) | lanes(members[second]);
+            members[first].lanes = lanes_of(members[first]) | lanes_of(members[second]);
             std::copy(members + second + 1, members + count, members + second);
             --count;
             return true;

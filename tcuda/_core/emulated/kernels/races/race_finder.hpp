@@ -26,13 +26,14 @@ struct ModuleMemory {
     bool is_shared(std::uintptr_t address) const;
 };
 
-// Learns of accesses right before they happen, in the order in which the threads run. This order orders nothing. The
-// module notes most accesses itself in the same shadow, and the other ones come here.
+// Learns of accesses right before the accesses, in the order in which the threads run. That order never counts as a
+// reason why an access comes before another access. The module notes most accesses itself in the same shadow, and the
+// other accesses come here.
 //
 // Called on fibers, so nothing throws an exception. Without memory, the search stops, and failed() is true.
 class RaceFinder {
 public:
-    // `notes` are those of the module, which must outlive the launch.
+    // `notes` belong to the module, which must outlive the launch.
     RaceFinder(ModuleMemory memory, abi::Index grid, abi::Index block, abi::RaceNotes &notes);
     RaceFinder(const RaceFinder &) = delete;
     RaceFinder &operator=(const RaceFinder &) = delete;

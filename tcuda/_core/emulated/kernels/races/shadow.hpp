@@ -30,10 +30,10 @@ public:
         explicit Region(abi::Range range);
 
         const abi::Range &range() const { return range_; }
-        // The cell of a unit is at 4 times its address more.
+        // The address of the cell of a unit is 4 times the address of the unit plus this number.
         std::uintptr_t cells() const { return cells_; }
         ShadowCell &operator[](std::uintptr_t address) const { return *abi::RaceNotes::cell(cells_, address); }
-        // Tells that a part may be used. The same part again costs little.
+        // Prepares the cells of a part for use. A second call for the same part costs little.
         void expect_use(abi::Range part) const;
 
     private:

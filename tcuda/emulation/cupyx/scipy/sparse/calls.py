@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 MANY = 1 << 24
-"""The number of indices from which on memory for one number each counts."""
+"""A number of indices. For more indices, the memory for a number of each index counts."""
 
 CLASSES: dict[str, Any] = {}
 """The classes of matrices of a device, by name."""

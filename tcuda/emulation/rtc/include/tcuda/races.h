@@ -49,7 +49,7 @@ TCUDA_ACCESS AccessStamp stamp_of(const void *site) {
     return now == 0 || number == 0 ? 0 : now | number;
 }
 
-// Notes an access whose cell is at 4 times the address more than `cells`. False if the core has to note the access.
+// Notes an access with the cells from RaceNotes::cell(cells, address) on. False if the core has to note the access.
 template <unsigned size, bool write>
 TCUDA_ACCESS bool noted(abi::Address address, abi::Address cells, const void *site) {
     if (size > 16 || (size >= shadow_unit && address % shadow_unit != 0) || (size == 2 && address % 2 != 0))
@@ -70,7 +70,7 @@ TCUDA_ACCESS bool noted(abi::Address address, abi::Address cells, const void *si
     return true;
 }
 
-// Does what noted() does for the accesses that are most frequent, with few registers. False if more is to be done.
+// Notes the most frequent accesses as noted() does, with few registers. False if noted() has to note the access.
 TCUDA_ACCESS bool is_usual_read(ShadowCell &cell, const void *site) {
     const AccessStamp before = cell.read, now = race_notes.stamps[race_notes.thread];
     if (before == 0) {

@@ -1,4 +1,4 @@
-"""What was found in a launch, races between threads and reads of unwritten memory, as reports show it."""
+"""The races between threads and the reads of unwritten memory that were found in a launch, as reports show them."""
 
 from __future__ import annotations
 
@@ -73,8 +73,10 @@ class _View(NamedTuple):
         return replace(self.memory, index=indices(self.region, found.first))
 
 
-class LaunchRaces:
-    """What a report about a launch needs, noted when the program makes the launch. No memory of a device stays alive.
+class LaunchFindings:
+    """The facts that reports about a launch need. The facts are noted when the program makes the launch.
+
+    The object keeps no memory of a device alive.
 
     Args:
         kernel: The kernel.
@@ -110,7 +112,7 @@ class LaunchRaces:
         self._captured = captured
         self._benign = benign
 
-    def tell(self, races: Sequence[_core.KernelRace], left_out: int, module: SourceFacts, call: str) -> None:
+    def tell_races(self, races: Sequence[_core.KernelRace], left_out: int, module: SourceFacts, call: str) -> None:
         """Tell the races of the launch to the check of the running code.
 
         Args:
@@ -166,7 +168,7 @@ class LaunchRaces:
             shared = memory_access.block_at(address) is None
             view, allocation = self._view(address, size, module, shared=shared)
             if origin is not None and origin.line is not None and allocation is not None:
-                frame = Frame(origin.line.function, origin.line.filename, origin.line.line)
+                frame = Frame(origin.line.name, origin.line.filename, origin.line.line)
                 allocation = replace(allocation, stack=(frame,))
             access = self._access("read", thread, block, line, view, overlap, module, stream)
             read = unwritten_read(self._kernel, access, view.at(overlap), overlap, allocation)
@@ -343,4 +345,4 @@ def _flat(space: str, name: str, address: int, size: int, itemsize: int) -> _Vie
     return _View(region, KernelMemory(space, name, None, "", region.shape))
 
 
-__all__ = ["LaunchRaces"]
+__all__ = ["LaunchFindings"]
