@@ -134,7 +134,10 @@ def _own_internals(name: str) -> ModuleType | None:
 def _object(name: str) -> Any:
     """Return the object of emulated devices under a public name of CuPy; None if there is none."""
     owner, _, last = name.rpartition(".")
-    module = _public_module(owner)
+    try:
+        module = _public_module(owner)
+    except ImportError:  # Modules of `cupyx.scipy` need SciPy. A program without SciPy can use the rest.
+        return None
     return None if module is None else getattr(module, last, None)
 
 

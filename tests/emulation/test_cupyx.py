@@ -249,6 +249,15 @@ def test_without_scipy_the_error_says_what_to_install(output_of):
     assert "pip install scipy" in output_of(code, TCUDA_RUNTIME="emulated")
 
 
+def test_import_cupy_needs_no_scipy(output_of):
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "import tcuda.emulation; tcuda.emulation.install_as_cupy()\n"
+        "import cupy, cupyx, cupyx.scipy; print(cupy.arange(3).sum(), cupy._core.core.ndarray is cupy.ndarray)"
+    )
+    assert output_of(code, TCUDA_RUNTIME="emulated").split() == ["3", "True"]
+
+
 def test_the_late_schedule_runs_functions_of_scipy(output_of):
     code = (
         "import numpy as np, scipy.linalg; from tcuda.emulation import xp, cupyx\n"
