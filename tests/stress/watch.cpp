@@ -271,7 +271,7 @@ private:
         const std::string name = name_of(function);
         Address values[3] = {first, second, third};
         void *parameters[3] = {&values[0], &values[1], &values[2]};
-        return reader_.uses_of({function, name.c_str(), parameters, nullptr});
+        return reader_.uses_of({function, name.c_str(), parameters, nullptr, {}});
     }
 
     RaceDetector detector_;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from tcuda import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from support.fixture_types import RunPython
 
@@ -216,3 +219,31 @@ def test_a_crash_after_the_end_of_a_later_faulthandler_ends_the_process(run_pyth
 def test_a_signal_that_the_program_raises_ends_the_process(run_python: RunPython) -> None:
     done = run_python(LATER_HANDLER + "faulthandler.disable()\nsignal.raise_signal(signal.SIGSEGV)")
     assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_crash_inside_of_the_allocator_ends_the_process(run_python: RunPython, tmp_path: Path) -> None:
+    # The thread holds a lock of the allocator, so that the handler must not allocate.
+    (tmp_path / "crash.c").write_text(
+        """
+#include <pthread.h>
+#include <stdlib.h>
+static void *crash(void *unused) {
+    void **freed = malloc(2000), *volatile behind = malloc(2000);
+    free(freed);
+    ((void *volatile *)freed)[1] = (void *)8;
+    behind = malloc(3000);
+    return behind;
+}
+void crash_in_thread(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, crash, 0);
+    pthread_join(thread, 0);
+}
+"""
+    )
+    command = ["cc", "-w", "-O0", "-shared", "-fPIC", "-pthread", "-o", "crash.so", "crash.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    watch = LATER_HANDLER.replace("faulthandler.enable()  # takes the signal", "signal.alarm(30)  # ends a deadlock")
+    done = run_python(f"{watch}\nctypes.CDLL('./crash.so').crash_in_thread()")
+    assert done.returncode == -signal.SIGSEGV

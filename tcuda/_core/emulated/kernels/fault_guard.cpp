@@ -6,9 +6,10 @@
 #include <array>
 #include <cerrno>
 #include <mutex>
-#include <utility>
+#include <new>
 
 #include "threads/published.hpp"
+#include "threads/signal_handlers.hpp"
 
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
 #include <ucontext.h>
@@ -68,7 +69,21 @@ public:
     }
 #endif
 
+    // Equal for equal numbers in the registers of integers.
+    std::uintptr_t hash() const {
+        std::uintptr_t result = 0;
+        for (const auto each : numbers())
+            result = (result ^ static_cast<std::uintptr_t>(each)) * std::uintptr_t(0x9e3779b97f4a7c15) + 1;
+        return result ^ program_counter();
+    }
+
 private:
+#if defined(__x86_64__)
+    const gregset_t &numbers() const { return context_.gregs; }
+#else
+    const decltype(mcontext_t::regs) &numbers() const { return context_.regs; }
+#endif
+
     mcontext_t &context_;
 };
 
@@ -90,9 +105,10 @@ RefusedInstruction refused_by(int number, const siginfo_t &info, const Registers
 
 // The guards, and the handlers of the signals. The handlers stay until a signal comes from code without a guard. The
 // next guard installs them again, also above a handler that was installed meanwhile. Such a handler may call ours,
-// which then calls the handler that was there before any guard.
+// which then goes on at the handler of the program that was there before.
 //
-// A handler takes the mutex: a refused instruction is no part of a function that holds the mutex.
+// The handler takes no lock: a signal of other code may interrupt a thread that holds the lock, and in the child of a
+// fork, a thread that is not there any more may hold the lock.
 class FaultHandlers {
 public:
     // Never destroyed, because a handler may run until the process ends.
@@ -101,97 +117,123 @@ public:
         return made.get();
     }
 
-    void add(FaultGuard *guard) {
-        const std::lock_guard<std::mutex> held(mutex_);
-        guard->next_ = first_;
-        if (first_ != nullptr)
-            first_->previous_ = guard;
-        first_ = guard;
-        if (!is_current(guarded_signals[0]))
+    FaultGuard::Place *add(FaultGuard::Owner &owner, const char *begin, const char *end) {
+        if (!is_current(guarded_signals[0])) {
+            const std::lock_guard<std::mutex> held(mutex_);
             install();
+        }
+        FaultGuard::Place *const place = free_place();
+        place->owner = &owner;
+        place->begin = reinterpret_cast<std::uintptr_t>(begin);
+        place->end = reinterpret_cast<std::uintptr_t>(end);
+        return place;
     }
 
-    void remove(FaultGuard *guard) {
-        const std::lock_guard<std::mutex> held(mutex_);
-        (guard->previous_ == nullptr ? first_ : guard->previous_->next_) = guard->next_;
-        if (guard->next_ != nullptr)
-            guard->next_->previous_ = guard->previous_;
+    static void remove(FaultGuard::Place *place) {
+        place->begin = place->end = 0;
+        place->thread.store(0);
     }
 
 private:
+    // A handler that returns leads to the same fault again if the handler has changed nothing. So many equal faults of
+    // a thread, one after the other, show that the handler is dead, such as that of Python's faulthandler after its
+    // end.
+    static constexpr unsigned most_equal_faults = 100;
+
     static void handle(int number, siginfo_t *info, void *context) {
         const int error = errno;
         Registers registers(context);
         FaultHandlers &self = instance();
-        const bool sent = info->si_code <= 0; // by a process
-        if (FaultGuard *guard = sent ? nullptr : self.guard_of(registers.stack_pointer())) {
-            FaultGuard::Owner &owner = guard->owner_;
+        const bool sent = is_sent(info);
+        if (FaultGuard::Place *place = sent ? nullptr : self.place_of(registers.stack_pointer())) {
+            FaultGuard::Owner &owner = *place->owner;
             registers.call(leave, &owner, owner.note(refused_by(number, *info, registers)));
-        } else if (sent || !self.uninstall(number)) {
-            self.pass_on(number, info, context);
+        } else if (!sent && self.is_dead_end(registers, info)) {
+            call_action(nullptr, number, info, context);
+        } else if (sent || !is_current(number)) {
+            call_action(self.of_program(number).get(), number, info, context);
+        } else {
+            self.give_back();
         }
         errno = error;
     }
 
-    FaultGuard *guard_of(std::uintptr_t stack_pointer) {
-        const std::lock_guard<std::mutex> held(mutex_);
-        FaultGuard *guard = first_;
-        while (guard != nullptr && (stack_pointer < guard->begin_ || stack_pointer >= guard->end_))
-            guard = guard->next_;
-        return guard;
+    // A place of this thread. Places are never destroyed, because handlers of other threads look at all places.
+    FaultGuard::Place *free_place() {
+        for (FaultGuard::Place *place = first_.load(); place != nullptr; place = place->next) {
+            std::uintptr_t nobody = 0;
+            if (place->thread.compare_exchange_strong(nobody, this_thread_number()))
+                return place;
+        }
+        auto *const made = new FaultGuard::Place{{this_thread_number()}, 0, 0, nullptr, first_.load()};
+        while (!first_.compare_exchange_weak(made->next, made)) {
+        }
+        return made;
+    }
+
+    // Reads only places of this thread, which no other thread changes.
+    FaultGuard::Place *place_of(std::uintptr_t stack_pointer) const {
+        FaultGuard::Place *place = first_.load();
+        while (place != nullptr && (place->thread.load() != this_thread_number() || stack_pointer < place->begin ||
+                                    stack_pointer >= place->end))
+            place = place->next;
+        return place;
+    }
+
+    // Whether this thread has had the same fault, with the same numbers in all registers, too often in a row.
+    bool is_dead_end(const Registers &registers, const siginfo_t *info) {
+        const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+        return passed_on_.count(registers.hash() ^ address) > most_equal_faults;
     }
 
     static bool is_current(int number) {
-        struct sigaction now{};
+        SignalAction now{};
         return sigaction(number, nullptr, &now) == 0 && now.sa_sigaction == handle;
     }
 
+    static std::size_t place_in_signals(int number) {
+        std::size_t place = 0;
+        while (guarded_signals[place] != number)
+            ++place;
+        return place;
+    }
+
     void install() {
-        struct sigaction ours{};
+        SignalAction ours{};
         ours.sa_sigaction = handle;
         sigemptyset(&ours.sa_mask);
         ours.sa_flags = SA_SIGINFO | SA_ONSTACK; // The stack of a kernel may be full.
-        for (std::size_t place = 0; place < guarded_signals.size(); ++place)
-            if (!is_current(guarded_signals[place]))
-                sigaction(guarded_signals[place], &ours, &replaced_[place]);
-        if (!std::exchange(installed_before_, true))
-            first_replaced_ = replaced_;
+        for (std::size_t place = 0; place < guarded_signals.size(); ++place) {
+            SignalAction now{};
+            if (sigaction(guarded_signals[place], nullptr, &now) != 0 || now.sa_sigaction == handle)
+                continue;
+            // A signal may come as soon as the handler is installed, so the handler of before is known then.
+            const SignalAction *const before = kept_action(now);
+            if (before == nullptr)
+                throw std::bad_alloc();
+            replaced_[place] = before;
+            of_program(guarded_signals[place]).replaced(before, handle);
+            sigaction(guarded_signals[place], &ours, nullptr);
+        }
     }
 
     // Puts back the handlers of before, so that the instruction is executed again and reaches the handler of before
-    // with the stack and the mask that this handler wants. False if another handler has called ours.
-    bool uninstall(int number) {
-        const std::lock_guard<std::mutex> held(mutex_);
-        if (!is_current(number))
-            return false;
+    // with the stack and the mask that this handler wants.
+    void give_back() {
         for (std::size_t place = 0; place < guarded_signals.size(); ++place)
             if (is_current(guarded_signals[place]))
-                sigaction(guarded_signals[place], &replaced_[place], nullptr);
-        return true;
+                sigaction(guarded_signals[place], replaced_[place], nullptr);
     }
 
-    void pass_on(int number, siginfo_t *info, void *context) {
-        struct sigaction before{};
-        {
-            const std::lock_guard<std::mutex> held(mutex_);
-            for (std::size_t place = 0; place < guarded_signals.size(); ++place)
-                if (guarded_signals[place] == number)
-                    before = first_replaced_[place];
-        }
-        if ((before.sa_flags & SA_SIGINFO) != 0) {
-            before.sa_sigaction(number, info, context);
-        } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-            std::signal(number, SIG_DFL);
-            std::raise(number); // ends the process after the handler
-        } else {
-            before.sa_handler(number);
-        }
+    ActionOfProgram &of_program(int number) {
+        return number == SIGSEGV ? segv_action_of_program : others_of_program_[place_in_signals(number)];
     }
 
-    std::mutex mutex_;
-    FaultGuard *first_ = nullptr;
-    bool installed_before_ = false;
-    std::array<struct sigaction, guarded_signals.size()> replaced_{}, first_replaced_{};
+    std::mutex mutex_; // of install()
+    std::array<std::atomic<const SignalAction *>, guarded_signals.size()> replaced_{}; // the last ones
+    std::array<ActionOfProgram, guarded_signals.size()> others_of_program_{};          // SIGSEGV's is not here
+    std::atomic<FaultGuard::Place *> first_{nullptr};
+    RepeatedFaults passed_on_;
 };
 
 namespace {
@@ -234,18 +276,16 @@ thread_local HandlerStack handler_stack;
 
 } // namespace
 
-FaultGuard::FaultGuard(Owner &owner, const char *begin, const char *end)
-    : owner_(owner), begin_(reinterpret_cast<std::uintptr_t>(begin)), end_(reinterpret_cast<std::uintptr_t>(end)) {
+FaultGuard::FaultGuard(Owner &owner, const char *begin, const char *end) {
     handler_stack.use();
-    FaultHandlers::instance().add(this);
+    place_ = FaultHandlers::instance().add(owner, begin, end);
 }
 
-FaultGuard::~FaultGuard() { FaultHandlers::instance().remove(this); }
+FaultGuard::~FaultGuard() { FaultHandlers::remove(place_); }
 
 #else
 
-FaultGuard::FaultGuard(Owner &owner, const char *begin, const char *end)
-    : owner_(owner), begin_(reinterpret_cast<std::uintptr_t>(begin)), end_(reinterpret_cast<std::uintptr_t>(end)) {}
+FaultGuard::FaultGuard(Owner &, const char *, const char *) {}
 
 FaultGuard::~FaultGuard() = default;
 

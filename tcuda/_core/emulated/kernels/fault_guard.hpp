@@ -1,6 +1,7 @@
 // Instructions of kernels that the processor refuses.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace tcuda {
@@ -22,6 +23,7 @@ struct RefusedInstruction {
 
 // While the object exists, a refused instruction of code on the given stacks does not end the process: the thread goes
 // on at a place that the owner of the stacks chooses. Signals of other code go to the handler that was there before.
+// The thread that makes the guard is the thread that runs the code.
 class FaultGuard {
 public:
     class Owner {
@@ -43,10 +45,15 @@ public:
 private:
     friend class FaultHandlers;
 
-    Owner &owner_;
-    const std::uintptr_t begin_, end_;
-    FaultGuard *next_ = nullptr;
-    FaultGuard *previous_ = nullptr;
+    // Where the handler finds a guard.
+    struct Place {
+        std::atomic<std::uintptr_t> thread; // the thread of the guard; 0 if the place is free
+        std::uintptr_t begin, end;
+        Owner *owner;
+        Place *next;
+    };
+
+    Place *place_ = nullptr;
 };
 
 } // namespace tcuda

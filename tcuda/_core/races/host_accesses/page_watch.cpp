@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <system_error>
@@ -18,6 +19,7 @@
 #endif
 
 #include "threads/published.hpp"
+#include "threads/signal_handlers.hpp"
 
 namespace tcuda {
 namespace {
@@ -49,9 +51,6 @@ unsigned interruptions() noexcept {
     return count;
 }
 
-// Whether the signal comes from a call, and not from an access.
-bool is_sent(const siginfo_t *info) noexcept { return info->si_code <= 0; }
-
 std::uintptr_t page_size() noexcept { return static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)); }
 
 bool is_mapped(void *address) noexcept {
@@ -60,13 +59,16 @@ bool is_mapped(void *address) noexcept {
     return mincore(reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(address) / page * page), 1, &state) == 0;
 }
 
-// The signal of this thread that is passed on to another handler now.
-thread_local const siginfo_t *passed = nullptr;
+// The signal of each thread that is passed on to another handler now.
+ThreadNumbers<64> passed;
+
+const siginfo_t *passed_here() noexcept { return reinterpret_cast<const siginfo_t *>(passed.get()); }
 
 // Whether another handler has sent the signal: a handler that was installed later, such as that of Python's
 // faulthandler, may install the handler before again, and raise the signal that it got.
 bool is_handed_on(const siginfo_t *info) noexcept {
-    const bool may_be_access = passed == nullptr || !is_sent(passed);
+    const siginfo_t *const outer = passed_here();
+    const bool may_be_access = outer == nullptr || !is_sent(outer);
     return may_be_access && info->si_code == SI_TKILL && info->si_pid == getpid() && interruptions() > 1;
 }
 
@@ -107,11 +109,12 @@ bool contains(const Ranges &ranges, const WatchedRange &range) {
            found->reads == range.reads;
 }
 
-// The state of the watch. The handler takes the mutex, so no code under the mutex touches watched memory.
+// The state of the watch. The handler takes the mutex for an access to memory that exists, unless its thread holds the
+// mutex. No code under the mutex touches watched memory. The handler reads the handlers of before without the mutex.
 class State {
 public:
     void replace(Ranges ranges, PageWatch::Seen seen) {
-        const std::lock_guard<std::mutex> held(mutex_);
+        const std::lock_guard<OwnedMutex> held(mutex_);
         if (!ranges.empty())
             install();
         seen_ = seen;
@@ -127,14 +130,14 @@ public:
     }
 
     void pause() noexcept {
-        const std::lock_guard<std::mutex> held(mutex_);
+        const std::lock_guard<OwnedMutex> held(mutex_);
         if (pauses_++ == 0)
             for (const WatchedRange &range : watched_)
                 open(range);
     }
 
     void resume() noexcept {
-        const std::lock_guard<std::mutex> held(mutex_);
+        const std::lock_guard<OwnedMutex> held(mutex_);
         if (--pauses_ != 0 || watched_.empty())
             return;
         try_to_install();
@@ -144,9 +147,11 @@ public:
 
     // False if the address is not watched.
     bool handle(std::uintptr_t address, bool write) {
+        if (mutex_.is_held_here())
+            return false;
         PageWatch::Seen seen = nullptr;
         {
-            const std::lock_guard<std::mutex> held(mutex_);
+            const std::lock_guard<OwnedMutex> held(mutex_);
             const auto found = std::find_if(watched_.begin(), watched_.end(), [address](const WatchedRange &range) {
                 return range.begin <= address && address < range.end;
             });
@@ -165,14 +170,10 @@ public:
     // Calls the handler that was there before. If that handler was installed between two installations of this one, the
     // earlier handler may pass the signal back to this one. The signal then goes to the first handler.
     void pass_on(int number, siginfo_t *info, void *context) {
-        struct sigaction before;
-        {
-            const std::lock_guard<std::mutex> held(mutex_);
-            before = passed == nullptr ? before_ : first_;
-        }
-        const siginfo_t *const outer = std::exchange(passed, info);
-        call(before, number, info, context);
-        passed = outer;
+        const std::uintptr_t outer = passed.get();
+        passed.set(reinterpret_cast<std::uintptr_t>(info));
+        call_action(outer == 0 ? before_ : first_, number, info, context);
+        passed.set(outer);
         if (info->si_code == SEGV_MAPERR && !is_mapped(info->si_addr))
             handed_on(); // the handler does nothing any more, as that of Python's faulthandler after its end
     }
@@ -190,24 +191,9 @@ public:
     }
 
     // A later handler has taken itself away.
-    void handed_on() noexcept {
-        const std::lock_guard<std::mutex> held(mutex_);
-        before_ = first_;
-    }
+    void handed_on() noexcept { before_ = first_.load(); }
 
 private:
-    static void call(const struct sigaction &before, int number, siginfo_t *info, void *context) {
-        if ((before.sa_flags & SA_SIGINFO) != 0) {
-            before.sa_sigaction(number, info, context);
-        } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-            std::signal(number, SIG_DFL); // the access is made again, and ends the process
-            if (is_sent(info))
-                std::raise(number);
-        } else {
-            before.sa_handler(number);
-        }
-    }
-
     // A range that the program has given back to the system has no pages: both functions then change nothing.
     static void protect(const WatchedRange &range) noexcept {
         mprotect(reinterpret_cast<void *>(range.begin), range.end - range.begin, range.reads ? PROT_NONE : PROT_READ);
@@ -221,12 +207,12 @@ private:
     bool try_to_install() noexcept;
     void uninstall() noexcept;
 
-    std::mutex mutex_;
+    OwnedMutex mutex_;
     Ranges watched_;
     PageWatch::Seen seen_ = nullptr;
     int pauses_ = 0;
-    struct sigaction before_{}; // the handler that was installed last before this one
-    struct sigaction first_{};  // the handler that was there when this one was installed first
+    std::atomic<const SignalAction *> before_{nullptr}; // the handler that was installed last before this one
+    std::atomic<const SignalAction *> first_{nullptr}; // the handler that was there when this one was installed first
     bool has_first_ = false;
 };
 
@@ -238,19 +224,21 @@ State &state() {
 [[maybe_unused]] const int registered =
     pthread_atfork([] { state().before_fork(); }, [] { state().after_fork(); }, [] { state().after_fork_in_child(); });
 
+// The accesses to addresses that are not watched.
+RepeatedFaults unknown;
+
 void handler(int number, siginfo_t *info, void *context) {
-    static thread_local std::uintptr_t unknown = 0;
     const int error = errno;
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
     const bool forbidden = info->si_code == SEGV_ACCERR; // the memory exists
     if (forbidden && state().handle(address, is_write(context))) {
-        unknown = 0;
-    } else if (forbidden && address != unknown) {
-        unknown = address; // try once more: another thread may have ended the watch of this address just now
+        unknown.forget();
+    } else if (forbidden && unknown.count(address) == 1) {
+        // Try once more: another thread may have ended the watch of this address just now.
     } else if (is_handed_on(info)) {
         state().handed_on(); // the access is made again, and its signal comes here: this handler is installed again
     } else {
-        unknown = 0;
+        unknown.forget();
         state().pass_on(number, info, context);
     }
     errno = error;
@@ -262,27 +250,34 @@ void State::install() {
 }
 
 bool State::try_to_install() noexcept {
-    struct sigaction now{};
-    if (sigaction(SIGSEGV, nullptr, &now) == 0 && now.sa_sigaction == handler)
+    SignalAction now{};
+    if (sigaction(SIGSEGV, nullptr, &now) != 0)
+        return false;
+    if (now.sa_sigaction == handler)
         return true;
-    struct sigaction ours{};
+    // A signal may come as soon as the handler is installed, so the handler of before is known then.
+    const SignalAction *const before = kept_action(now);
+    if (before == nullptr)
+        return false;
+    before_ = before;
+    if (!std::exchange(has_first_, true))
+        first_ = before;
+    segv_action_of_program.replaced(before, handler);
+    SignalAction ours{};
     ours.sa_sigaction = handler;
     sigemptyset(&ours.sa_mask);
     // The function that is told may touch other watched memory, so the signal is not blocked meanwhile.
     ours.sa_flags = SA_SIGINFO | SA_NODEFER;
-    if (sigaction(SIGSEGV, &ours, &before_) != 0)
-        return false;
-    if (!std::exchange(has_first_, true))
-        first_ = before_;
-    return true;
+    return sigaction(SIGSEGV, &ours, nullptr) == 0;
 }
 
 void State::uninstall() noexcept {
     struct sigaction now{};
     if (sigaction(SIGSEGV, nullptr, &now) != 0 || now.sa_sigaction != handler)
         return;
-    sigaction(SIGSEGV, &before_, nullptr);
-    has_first_ = before_.sa_sigaction != first_.sa_sigaction; // a later handler may still hand signals on to this one
+    const SignalAction *const before = before_;
+    sigaction(SIGSEGV, before, nullptr);
+    has_first_ = before != first_; // a later handler may still hand signals on to this one
 }
 
 } // namespace
