@@ -159,7 +159,7 @@ public:
         if (first_own_.load() != own && !first_own_.compare_exchange_strong(nobody, own))
             second_own_.store(own);
         const Handler handler = found->sa_sigaction;
-        if (handler == first_own_.load() || handler == second_own_.load())
+        if (!is_default(found) && (handler == first_own_.load() || handler == second_own_.load()))
             return;
         if (is_default(found) || action_.load() == nullptr)
             action_.store(found);
