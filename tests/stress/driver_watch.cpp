@@ -123,21 +123,22 @@ void work(DriverWatch &watch, int number, std::size_t calls, std::uint64_t seed)
             break;
         case 5:
             watch.capture_begun({context, captured});
-            watch.launched({context, captured}, {place, "kernel"});
+            watch.launched({context, captured}, {place, "kernel", nullptr, nullptr, {}});
             watch.capture_about_to_end({context, captured});
             break;
         case 6:
-            watch.host_memory_locked(place, 256);
+            watch.host_memory_locked(place, 256, false);
             watch.host_memory_about_to_be_unlocked(place);
             break;
         case 7:
             watch.event_about_to_be_destroyed(event);
             break;
         case 8:
-            watch.launched({context, per_thread_stream}, {base - 4096 + 256 * static_cast<Address>(number), "kernel"});
+            watch.launched({context, per_thread_stream},
+                           {base - 4096 + 256 * static_cast<Address>(number), "kernel", nullptr, nullptr, {}});
             break;
         default:
-            watch.launched({context, stream}, {place, "kernel"});
+            watch.launched({context, stream}, {place, "kernel", nullptr, nullptr, {}});
         }
     }
     watch.stream_synchronized({context, stream});
@@ -162,8 +163,8 @@ int main(int argc, char **argv) {
         thread.join();
     expect(found == 0, "a race was found where everything is ordered");
     expect(graphs.captured_works > 0, "nothing was captured");
-    watch.launched({context, 0x1100}, {base, "kernel"});
-    watch.launched({context, 0x1200}, {base, "kernel"});
+    watch.launched({context, 0x1100}, {base, "kernel", nullptr, nullptr, {}});
+    watch.launched({context, 0x1200}, {base, "kernel", nullptr, nullptr, {}});
     expect(found == 1, "a race was missed");
     std::printf("driver_watch: %zu operations\n", static_cast<std::size_t>(detector.operations()));
 }
