@@ -96,6 +96,7 @@ def launch(request: pytest.FixtureRequest, cupy: Any, monkeypatch: pytest.Monkey
 def test_a_kernel_runs_on_the_current_stream_of_tcuda(cupy: Any, launch: Any) -> None:
     x = cupy.full(SIZE, 4, dtype=cupy.float32)
     y = cupy.zeros_like(x)
+    launch(x, cupy.zeros_like(x))  # the first launch compiles, which may take longer than the sleep
     tcuda.synchronize()
     stream = tcuda.Stream()
     with tcuda.stream(stream):

@@ -22,9 +22,9 @@ def normalized(x: tcuda.emulation.ndarray) -> tcuda.emulation.ndarray:
     return x / xp.maximum(lengths, 1e-12)
 
 
-def free_memory(device: tcuda.DeviceArgument) -> int:
-    """Return the free bytes of a device."""
-    return tcuda.mem_get_info(device)[0]
+def total_memory(device: tcuda.DeviceArgument) -> int:
+    """Return the bytes of a device."""
+    return tcuda.mem_get_info(device)[1]
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
         assert xp.asnumpy(x).dtype == np.float32
     square = xp.ElementwiseKernel("T x", "T y", "y = x * x", "square")
     assert isinstance(square, xp.ElementwiseKernel)
-    assert free_memory("cuda:0") == free_memory(None) == free_memory(xp.cuda.Device(0))
+    assert total_memory("cuda:0") == total_memory(None) == total_memory(xp.cuda.Device(0))
     assert tcuda.Stream(priority=-1).priority <= 0
     tcuda.testing.assert_array_equal(xp.arange(3) * 2, [0, 2, 4])
 
@@ -67,7 +67,7 @@ def refused() -> None:
     xp.sum([1, 2, 3])  # type: ignore[arg-type]
     xp.sin("1")  # type: ignore[arg-type]
     xp.linalg.inverse(xp.eye(2))  # type: ignore[attr-defined]
-    free_memory(1.5)  # type: ignore[arg-type]
+    total_memory(1.5)  # type: ignore[arg-type]
     xp.concatenate(1.0)  # type: ignore[arg-type]
     tcuda.Stream(prio=3)  # type: ignore[call-arg]
     tcuda.Stream(stream_ptr="0")  # type: ignore[arg-type]
