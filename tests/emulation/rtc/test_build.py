@@ -275,6 +275,7 @@ extern "C" __global__ void f(double* x, int side) {
 
 
 @pytest.mark.emulated
+@pytest.mark.usefixtures("kernels_are_searched")
 @pytest.mark.parametrize("value", ["0", "1", "memory,races"])
 def test_a_kernel_finds_the_names_of_the_libraries_that_the_linker_has_not_read(
     monkeypatch: pytest.MonkeyPatch, value: str
