@@ -51,15 +51,18 @@ HostBlock *HostAllocator::allocate(std::size_t size) {
         settle(lock, wanted, noted); // new memory would take longer
         block = heap_.take(wanted, alignment);
     }
+    if (block == nullptr && excess(wanted) > 0) // new memory would replace old memory, which the driver does slowly
+        block = heap_.cut(wanted, alignment);
     while (block == nullptr) { // another thread may take the new memory first
         if (const int status = grow(lock, wanted, noted); status != success)
             fail(size, noted, status);
-        block = heap_.take(wanted, alignment);
+        block = heap_.cut(wanted, alignment);
     }
     block->requested = size;
     block->stack = noted;
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(static_cast<std::int64_t>(block->size));
+    handed_out_ += static_cast<std::int64_t>(block->size);
     trackers_.count_allocation(static_cast<std::int64_t>(block->size));
     history_.record(Action::alloc, block->address, size, 0, noted);
     most_active_ = std::max(most_active_, statistics_.active_bytes.current);
@@ -176,7 +179,8 @@ int HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
     if (is_first)
         segment.size = settings_.reserved_segment;
     lock.leave_interpreter();
-    trim(lock, segment.size);
+    if (const std::size_t room = trim(lock, segment.size); !segment.small)
+        segment.size = room;
     int status = add_segment(lock, segment);
     if (status != success) {
         settle_all(lock);
@@ -213,18 +217,40 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
     return success;
 }
 
-// Gives unused segments back until the new segment fits below the bound: a sixteenth more than the program ever had,
-// and the reserve.
-void HostAllocator::trim(Lock &lock, std::size_t wanted) {
+// The bytes by which a new segment would exceed the bound: what the program ever had at a time, a sixteenth or a segment
+// of small blocks more, and the reserve. Negative if the segment fits.
+std::int64_t HostAllocator::excess(std::size_t wanted) const {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
-    const std::int64_t bound = std::max<std::int64_t>(most + most / 16, small_host_segment) + reserve_;
+    const std::int64_t bound = most + std::max<std::int64_t>(most / 16, small_host_segment) + reserve_;
+    return statistics_.allocated_bytes.current + size - bound;
+}
+
+// To lock and unlock memory takes the driver several times as long as a copy of the memory. So trim() gives back at
+// most a 64th of what the program allocates, and eight times as much as the program ever had.
+bool HostAllocator::may_give_back(const HostBlock &block) const {
+    return trimmed_ + static_cast<std::int64_t>(block.size) <= 8 * most_active_ + handed_out_ / 64;
+}
+
+// Gives unused segments back until a new segment for a block of `wanted` bytes fits below the bound. Returns the size of
+// the segment. A segment that takes the place of others is larger than the block, because the blocks of a program may
+// become larger and larger.
+std::size_t HostAllocator::trim(Lock &lock, std::size_t wanted) {
+    std::size_t size = wanted;
     // While a stream captures, the driver may refuse to free memory.
-    while (!waits_.is_in_capture() && statistics_.allocated_bytes.current + size > bound) {
+    while (!waits_.is_in_capture() && excess(wanted) > 0) {
         HostBlock *const idle = heap_.idle_segment(false);
-        if (idle == nullptr || !release_segment(lock, idle))
-            return;
+        if (idle == nullptr)
+            break;
+        if (!may_give_back(*idle))
+            return power_of_two_from(wanted);
+        const auto gone = static_cast<std::int64_t>(idle->size);
+        if (!release_segment(lock, idle))
+            break;
+        trimmed_ += gone;
+        size = wanted + rounded_to(wanted / 16, host_page);
     }
+    return size;
 }
 
 // Gives a free block, which is a whole segment, back to the driver. False if the driver has refused that.
@@ -280,6 +306,7 @@ void HostAllocator::empty_cache() {
     settle_all(lock);
     release_idle_segments(lock);
     most_active_ = statistics_.active_bytes.current;
+    handed_out_ = trimmed_ = 0;
     questions_.reset();
 }
 

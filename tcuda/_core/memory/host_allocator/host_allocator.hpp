@@ -110,7 +110,9 @@ private:
     StackId stack(Stacks wanted) const { return history_.stacks() < wanted ? 0 : CallerStack::note(); }
     int add_segment(Lock &lock, HostSegment segment);
     void settle(Lock &lock, std::size_t wanted, StackId noted);
-    void trim(Lock &lock, std::size_t wanted);
+    std::int64_t excess(std::size_t wanted) const;
+    bool may_give_back(const HostBlock &block) const;
+    std::size_t trim(Lock &lock, std::size_t wanted);
     bool release_segment(Lock &lock, HostBlock *block);
     void settle_all(Lock &lock);
     void release_idle_segments(Lock &lock);
@@ -131,6 +133,8 @@ private:
     std::int64_t reserve_ = 0; // the bytes of the reserve; 0 if there is none
     HostStatistics statistics_;
     std::int64_t most_active_ = 0; // the most bytes that the program has had since empty_cache()
+    std::int64_t handed_out_ = 0;  // the bytes of all allocations since empty_cache()
+    std::int64_t trimmed_ = 0;     // the bytes that trim() has given back since empty_cache()
 };
 
 } // namespace tcuda

@@ -38,7 +38,9 @@ FreeHostBlocks::iterator HostHeap::find_fitting(FreeHostBlocks &free, std::size_
     return free.lower_bound(&wanted);
 }
 
-HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment) {
+HostBlock *HostHeap::cut(std::size_t size, std::size_t alignment) { return take_fitting(size, alignment, true); }
+
+HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment, bool cuts_large) {
     FreeHostBlocks &free = is_small_host_size(size) ? small_ : large_;
     const auto found = find_fitting(free, size, alignment);
     if (found == free.end())
@@ -46,7 +48,7 @@ HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment) {
     HostBlock *const whole = *found;
     HostBlock *block = whole, *rest = nullptr;
     const std::size_t head = bytes_before_aligned(whole->address, alignment);
-    if (!whole->segment->small) {
+    if (!whole->segment->small && !cuts_large) {
         if (whole->size > most_host_block_size(size))
             return nullptr;
     } else {

@@ -22,10 +22,13 @@ public:
     HostHeap() { spare_.reserve(most_spare); }
 
     // The smallest free block of at least `size` bytes, as an allocated block; null if there is none. A small block is
-    // cut to the size. A large block stays whole and is at most an eighth too large: the rest of a segment that is cut
-    // cannot be given back to the driver, and so a program with blocks of many sizes would hold twice its memory.
+    // cut to the size. A large block stays whole and is at most an eighth too large, because the rest of a segment that
+    // is cut cannot be given back to the driver.
     // The block begins at a multiple of `alignment`, which is host_unit or host_page; with host_page, so is `size`.
     HostBlock *take(std::size_t size, std::size_t alignment);
+
+    // As take(), and cuts a large block to the size, too.
+    HostBlock *cut(std::size_t size, std::size_t alignment);
 
     // Adds a segment, all of which becomes one free block.
     void add(const HostSegment &segment);
@@ -63,7 +66,7 @@ public:
 
 private:
     FreeHostBlocks &free_of(const HostBlock &block) { return block.segment->small ? small_ : large_; }
-    HostBlock *take_fitting(std::size_t size, std::size_t alignment);
+    HostBlock *take_fitting(std::size_t size, std::size_t alignment, bool cuts_large = false);
     FreeHostBlocks::iterator find_fitting(FreeHostBlocks &free, std::size_t size, std::size_t alignment);
     void put_back(HostBlock *block) noexcept;
     HostBlock *insert(HostSegment *segment, Address address, std::size_t size);

@@ -15,6 +15,8 @@ constexpr std::size_t largest_host_request = std::size_t(1) << 62;
 
 inline std::size_t rounded_to(std::size_t size, std::size_t step) { return (size + step - 1) / step * step; }
 
+inline std::size_t power_of_two_from(std::size_t size) { return std::size_t(1) << (64 - __builtin_clzll(size - 1)); }
+
 inline bool is_small_host_size(std::size_t block_size) { return block_size <= small_host_limit; }
 
 // The size of the block for a request. There are eight sizes for each power of two, so a block exceeds its request by

@@ -1,0 +1,82 @@
+"""Which page-locked memory goes back to the driver, and which is cut for other sizes instead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tcuda
+from support.sizes import KIB, MIB
+from tcuda.memory import empty_pinned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+pytestmark = pytest.mark.emulated  # other threads of the tests on a GPU may use page-locked memory
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> Iterator[None]:
+    tcuda.memory.empty_host_cache()
+    yield
+    tcuda.memory.empty_host_cache()
+
+
+def _allocate_in_turn(sizes: Iterable[int]) -> None:
+    for size in sizes:
+        empty_pinned(size, "uint8")
+
+
+def _calls() -> int:
+    statistics = tcuda.host_memory_stats()
+    return statistics["num_host_alloc"] + statistics["num_host_free"]
+
+
+def _held() -> int:
+    return tcuda.host_memory_stats()["allocated_bytes.current"]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[MIB, 2 * MIB, 3 * MIB, 4 * MIB], [64 * MIB, 3 * MIB, 17 * MIB], [1000, 3 * MIB], [KIB, 5 * MIB, MIB, 9 * MIB]],
+)
+def test_blocks_whose_sizes_change_call_the_driver_only_at_first(sizes: list[int]) -> None:
+    _allocate_in_turn(sizes * 20)
+    before = _calls()
+    _allocate_in_turn(sizes * 5)
+    assert _calls() == before
+    assert _held() <= 2 * max(sizes) + 2 * MIB
+
+
+def test_a_large_segment_is_cut_and_joined_again() -> None:
+    large = empty_pinned(8 * MIB, "uint8")
+    begin = large.ctypes.data
+    del large
+    parts = [empty_pinned(size, "uint8") for size in (3 * MIB, 4 * MIB)]
+    places = sorted(part.ctypes.data - begin for part in parts)
+    assert places == [0, 3 * MIB]
+    del parts
+    assert empty_pinned(8 * MIB, "uint8").ctypes.data == begin
+
+
+@pytest.mark.parametrize("step", [4 * KIB, 100 * KIB])
+def test_blocks_that_grow_slowly_seldom_call_the_driver(step: int) -> None:
+    sizes = [2 * MIB + step * number for number in range(200)]
+    before = _calls()
+    _allocate_in_turn(sizes)
+    assert _calls() - before <= 120
+    assert _held() <= sizes[-1] + sizes[-1] // 16 + 4 * MIB
+
+
+def test_the_driver_takes_back_a_bounded_part_of_what_is_allocated() -> None:
+    """Two phases that share no memory: ten small blocks at once, and a large one."""
+    before = tcuda.host_memory_stats()
+    for _ in range(200):
+        small = [empty_pinned(MIB, "uint8") for _ in range(10)]
+        del small
+        empty_pinned(10 * MIB, "uint8")
+    after = tcuda.host_memory_stats()
+    taken, allocated = (after[key] - before[key] for key in ("allocated_bytes.allocated", "active_bytes.allocated"))
+    assert taken <= 12 * 10 * MIB + allocated // 64
+    assert _held() <= 3 * 10 * MIB + 2 * MIB
