@@ -30,8 +30,8 @@ SCALE = 8
 MOST_TIME = 1.00
 """The most time of a program with tcuda, as a part of its time with CuPy."""
 
-NOISE = 0.03
-"""The medians of two measurements differ by about this part of the time."""
+NOISE = 0.08
+"""The medians of two measurements of a program differ by up to this part of the time."""
 
 MOST_MEMORY = 4 << 20
 """The most bytes that tcuda may hold beyond what CuPy's pool holds."""

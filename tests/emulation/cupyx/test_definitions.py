@@ -182,6 +182,19 @@ def test_settings_of_filters_may_be_numpy_arrays_and_their_arrays_may_not():
         ndimage.convolve(image, np.ones((3, 3)))
 
 
+@pytest.mark.parametrize("name", ["binary_closing", "binary_dilation", "binary_erosion", "binary_opening"])
+def test_operations_of_morphology_are_repeated_by_brute_force_only(name):
+    image = xp.asarray(IMAGE > 0.2)
+    without_centre = xp.asarray([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
+    for arguments in ({"iterations": 2, "brute_force": True}, {"iterations": 2, "structure": without_centre}):
+        made = getattr(ndimage, name)(image, **arguments)
+        given = {key: value.get() if key == "structure" else value for key, value in arguments.items()}
+        np.testing.assert_array_equal(made.get(), getattr(scipy.ndimage, name)(IMAGE > 0.2, **given))
+    for structure in (None, (3, 3), xp.ones((3, 3)), xp.asarray([[0, 1, 0], [1, 1, 1], [0, 1, 0]])):
+        with pytest.raises(NotImplementedError, match="only brute_force iteration"):
+            getattr(ndimage, name)(image, structure=structure, iterations=2)
+
+
 def test_a_structure_may_be_a_shape():
     made = ndimage.binary_erosion(xp.asarray(IMAGE > 0.2), (3, 1))
     np.testing.assert_array_equal(made.get(), scipy.ndimage.binary_erosion(IMAGE > 0.2, np.ones((3, 1))))

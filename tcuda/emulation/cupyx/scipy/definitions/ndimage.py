@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,7 @@ _BY_RANK = (
     "percentile_filter",
     "rank_filter",
 )
+_REPEATED = ("binary_closing", "binary_dilation", "binary_erosion", "binary_opening")
 _SETTINGS = frozenset(
     [
         "axes",
@@ -91,7 +93,8 @@ def check(name: str, arguments: Mapping[str, Any]) -> None:
 
     Raises:
         TypeError: The input is no array of a device.
-        NotImplementedError: The value outside the image is not finite where CuPy needs a finite one.
+        NotImplementedError: The value outside the image is not finite where CuPy needs a finite one, or an operation is
+            to be repeated with less work than by brute force.
         ValueError: The order of the spline, the mode or the type of the output does not fit.
     """
     given = arguments.get("input")
@@ -99,6 +102,8 @@ def check(name: str, arguments: Mapping[str, Any]) -> None:
         raise TypeError(f"Unsupported type {type(given)}: input must be an array of the device.")
     if "cval" in arguments:
         _check_outside(name, arguments)
+    if name in _REPEATED:
+        _check_repeated(arguments)
     if name in _INTERPOLATING and isinstance(given, Strided):
         order, mode, output = (arguments.get(key) for key in ("order", "mode", "output"))
         if order is not None and not 0 <= order <= 5:
@@ -121,6 +126,21 @@ def _check_outside(name: str, arguments: Mapping[str, Any]) -> None:
         and not np.isfinite(cval)
     ):
         raise NotImplementedError("Non-finite cval is not supported for outputs with integer dtype.")
+
+
+def _check_repeated(arguments: Mapping[str, Any]) -> None:
+    if arguments.get("brute_force") or operator.index(arguments.get("iterations", 1)) == 1:
+        return
+    structure = arguments.get("structure")
+    if isinstance(structure, Strided) and not structure.all():
+        origin = arguments.get("origin", 0)
+        origins = origin if isinstance(origin, (tuple, list)) else [origin] * structure.ndim
+        if not structure[tuple(size // 2 + offset for size, offset in zip(structure.shape, origins, strict=True))]:
+            return
+    raise NotImplementedError(
+        "only brute_force iteration has been implemented; CuPy repeats an operation whose structure contains its centre "
+        "with brute_force=True only"
+    )
 
 
 def _scipys(name: str) -> Callable[..., Any]:
