@@ -217,8 +217,8 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
     return success;
 }
 
-// The bytes by which a new segment would exceed the bound: what the program ever had at a time, a sixteenth or a segment
-// of small blocks more, and the reserve. Negative if the segment fits.
+// The bytes by which a new segment would exceed the bound: what the program ever had at a time, a sixteenth or a
+// segment of small blocks more, and the reserve. Negative if the segment fits.
 std::int64_t HostAllocator::excess(std::size_t wanted) const {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
@@ -232,9 +232,9 @@ bool HostAllocator::may_give_back(const HostBlock &block) const {
     return trimmed_ + static_cast<std::int64_t>(block.size) <= 8 * most_active_ + handed_out_ / 64;
 }
 
-// Gives unused segments back until a new segment for a block of `wanted` bytes fits below the bound. Returns the size of
-// the segment. A segment that takes the place of others is larger than the block, because the blocks of a program may
-// become larger and larger.
+// Gives unused segments back until a new segment for a block of `wanted` bytes fits below the bound. Returns the size
+// of the segment. A segment that takes the place of others is larger than the block, because the blocks of a program
+// may become larger and larger.
 std::size_t HostAllocator::trim(Lock &lock, std::size_t wanted) {
     std::size_t size = wanted;
     // While a stream captures, the driver may refuse to free memory.

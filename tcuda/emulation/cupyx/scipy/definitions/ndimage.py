@@ -131,15 +131,15 @@ def _check_outside(name: str, arguments: Mapping[str, Any]) -> None:
 def _check_repeated(arguments: Mapping[str, Any]) -> None:
     if arguments.get("brute_force") or operator.index(arguments.get("iterations", 1)) == 1:
         return
-    structure = arguments.get("structure")
-    if isinstance(structure, Strided) and not structure.all():
+    structure: Any = arguments.get("structure")
+    if not (structure is None or isinstance(structure, (int, list, tuple)) or structure.all()):
         origin = arguments.get("origin", 0)
         origins = origin if isinstance(origin, (tuple, list)) else [origin] * structure.ndim
         if not structure[tuple(size // 2 + offset for size, offset in zip(structure.shape, origins, strict=True))]:
             return
     raise NotImplementedError(
-        "only brute_force iteration has been implemented; CuPy repeats an operation whose structure contains its centre "
-        "with brute_force=True only"
+        "only brute_force iteration has been implemented. CuPy repeats an operation only with brute_force=True if the "
+        "structure contains its centre."
     )
 
 
