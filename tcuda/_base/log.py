@@ -1,7 +1,7 @@
 """The logger ``tcuda`` of :mod:`logging`: its events help to find why a program is slow or does something unexpected.
 
 A process that never imports :mod:`logging` pays for a look-up in a dictionary at each event. Events are seldom: no
-allocation and no launch is an event.
+launch is an event, and no allocation that takes no memory from the driver.
 """
 
 from __future__ import annotations

@@ -920,6 +920,12 @@ class PageLockedMemory:
     def block_size(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+def listen_to_segments(function: Callable[[], object] | None) -> None:
+    """Let the main thread call ``function`` soon after memory of a segment came from the driver or went back.
+
+    Segments that follow each other closely share a call. None ends the calls.
+    """
+
 def allocate_page_locked(ledger: Ledger, size: int) -> PageLockedMemory:
     """Return new page-locked memory; an object without memory if ``size`` is 0."""
 
@@ -1986,6 +1992,12 @@ class Ledger:
     def read(self, device: int, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
     def record_history(self, stacks: Stacks, capacity: int, skipped: int, clear: bool) -> None: ...
     def stop_history(self) -> None: ...
+    def take_segment_changes(self) -> list[tuple[int, int]]:
+        """Return how many bytes of segments came from the driver and went back since the last call.
+
+        Returns:
+            Both numbers for each device, and then those of the page-locked memory of the host.
+        """
     def set_metadata(self, text: str) -> None: ...
     def metadata(self) -> str: ...
     def snapshot(

@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda import _core
+from tcuda._base import log
 from tcuda._base.errors import AcceleratorError, AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment
 from tcuda._process.fork import call_around_fork, call_in_child
@@ -172,9 +173,28 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
     if _ledger is None:  # a finalizer may have made the ledger meanwhile
         _ledger, _settled = made, named
         atexit.register(made.close)
+        atexit.register(_core.listen_to_segments, None)
+        _core.listen_to_segments(_log_segments)
     _count_stack_users(0)
     if _chosen is not None and _chosen[1] is not source:
         _ledger.change_source(_chosen[1])
+
+
+def _log_segments() -> None:
+    """Log what came from the driver and went back; the main thread calls this function soon after that."""
+    if _ledger is None:
+        return
+    *devices, host = _ledger.take_segment_changes()
+    for device, (mapped, unmapped) in enumerate(devices):
+        if mapped or unmapped:
+            _log_change(f"Device {device}", mapped, unmapped, _ledger.reserved(device))
+    if any(host):
+        _log_change("Page-locked memory", *host, _ledger.host_statistics()["allocated_bytes.current"])
+
+
+def _log_change(place: str, mapped: int, unmapped: int, reserved: int) -> None:
+    parts = [f"{size / 2**20:.4g} MiB {what}" for size, what in ((mapped, "mapped"), (unmapped, "unmapped")) if size]
+    log.debug("%s: %s, %.4g MiB reserved.", place, ", ".join(parts), reserved / 2**20)
 
 
 def _use_on_host(ledger: _core.Ledger, conf: AllocConf) -> None:

@@ -12,6 +12,7 @@
 #include "bindings/memory/cupy_face.hpp"
 #include "bindings/memory/ledger_errors.hpp"
 #include "bindings/memory/python_ledger.hpp"
+#include "bindings/memory/segment_listener.hpp"
 #include "bindings/memory/snapshot_dicts.hpp"
 #include "bindings/memory/statistics_dict.hpp"
 #include "bindings/memory/torch_memory.hpp"
@@ -122,6 +123,15 @@ nb::tuple figures_of(const Tracker &read) {
     return nb::make_tuple(read.current, read.peak, read.allocated, read.freed, read.allocations);
 }
 
+// For each device, and then for page-locked memory.
+std::vector<std::pair<std::size_t, std::size_t>> take_segment_changes(Self &self) {
+    std::vector<std::pair<std::size_t, std::size_t>> taken;
+    const auto add = [&](SegmentChanges::Bytes bytes) { taken.emplace_back(bytes.mapped, bytes.unmapped); };
+    self.ledger.each([&](DeviceLedger &ledger) { add(ledger.take_segment_changes()); });
+    add(self.ledger.host().take_segment_changes());
+    return taken;
+}
+
 void set_metadata(Self &self, std::string text) {
     if (text == self.metadata)
         return;
@@ -137,6 +147,8 @@ void set_metadata(Self &self, std::string text) {
 void bind_ledger(nb::module_ &module) {
     CallerStack::connect(note_python_stack);
     connect_interpreter();
+
+    module.def("listen_to_segments", listen_to_segments, nb::arg("function").none());
 
     nb::class_<ExpectedCapture>(module, "ExpectedCapture").def("end", &ExpectedCapture::end);
 
@@ -380,6 +392,7 @@ void bind_ledger(nb::module_ &module) {
                  self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); });
                  self.ledger.host().stop_history();
              })
+        .def("take_segment_changes", take_segment_changes)
         .def("set_metadata", set_metadata, nb::lock_self(), nb::arg("text"))
         .def(
             "metadata", [](Self &self) { return self.metadata; }, nb::lock_self())

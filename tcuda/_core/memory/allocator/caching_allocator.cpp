@@ -193,7 +193,7 @@ void CachingAllocator::add_segment(Pool &pool, Stream stream, bool is_large, Add
     ++statistics_.num_device_alloc;
     ++heap.segments;
     heap.in_segments += size;
-    history_.record(Action::segment_alloc, address, size, stream, stack);
+    history_.record_segment(Action::segment_alloc, address, size, stream, stack);
 }
 
 bool CachingAllocator::overlaps(Address address, std::size_t size) const {
@@ -254,7 +254,7 @@ int CachingAllocator::release_segment(Heap &heap, Block *block, std::vector<Retu
     statistics_.segment.add(heap.is_large, -1);
     if (segment->oversize)
         statistics_.oversize_segments.add(-1);
-    history_.record(Action::segment_free, segment->address, segment->size, heap.stream, segment->stack);
+    history_.record_segment(Action::segment_free, segment->address, segment->size, heap.stream, segment->stack);
     store_.remove(block);
     *released += segment->size;
     segments_.erase(segment);

@@ -170,7 +170,7 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
     }
     heap.holes.erase(hole);
 
-    history_.record(Action::segment_map, hole->address, size, heap.stream, stack);
+    history_.record_segment(Action::segment_map, hole->address, size, heap.stream, stack);
     splitter_.put_back(heap, hole);
     heap.mapped += size;
     statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(size));
@@ -245,7 +245,7 @@ int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from,
     statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(to - from));
     if (ranges != 0)
         statistics_.segment.add(heap.is_large, ranges);
-    history_.record(Action::segment_unmap, from, to - from, heap.stream, segment.stack);
+    history_.record_segment(Action::segment_unmap, from, to - from, heap.stream, segment.stack);
     return success;
 }
 

@@ -612,6 +612,11 @@ std::vector<Occurrence> DeviceLedger::events() {
     return history_.events();
 }
 
+SegmentChanges::Bytes DeviceLedger::take_segment_changes() {
+    const Lock lock(mutex_);
+    return history_.take_segment_changes();
+}
+
 std::vector<SegmentView> DeviceLedger::snapshot(const PoolId *only) {
     const Lock lock(mutex_);
     native_.merge_recent();

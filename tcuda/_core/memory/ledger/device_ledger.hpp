@@ -185,6 +185,9 @@ public:
 
     std::vector<Occurrence> events();
 
+    // What came from the driver and went back since the last call.
+    SegmentChanges::Bytes take_segment_changes();
+
     // The segments of a pool, or of all pools if `pool` is null. The history records the snapshot.
     std::vector<SegmentView> snapshot(const PoolId *pool);
 
