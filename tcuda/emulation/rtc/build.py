@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base import log
+from tcuda._base.terminal import working
 from tcuda._base.version import __version__
 from tcuda.emulation.rtc import (
     checks,
@@ -32,7 +34,7 @@ from tcuda.emulation.rtc.errors import CompileException, ordered
 from tcuda.emulation.rtc.options import InvalidOption, Options, translate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tcuda.emulation.rtc.compiler import Compiler
 
@@ -85,6 +87,11 @@ _PASSING = tuple(
 
 _refused: dict[str, str] = {}
 """The messages of the compiler about each source that it has refused in this process, by the key of the library."""
+
+PATIENCE = 2.0
+"""The seconds of compiles in a process before a terminal is told."""
+_compiles, _seconds = 0, 0.0
+"""The compiles of this process. Threads that compile at the same time may lose a few: the numbers are for a reader."""
 
 _OWN = ("tcuda/elements.h", "tcuda/launch.h")
 """The headers whose templates the added lines use."""
@@ -173,7 +180,7 @@ def build(
     if stable and key in _refused:
         raise request.failure(_refused[key])
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
+    with _long_work(_shown(request)), tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
         try:
             library, messages = _compiled(request, translated, used, checked, Path(folder))
         except CompileException as error:
@@ -189,6 +196,19 @@ def build(
     if stable:
         stored.store(key, library)
     return library, messages
+
+
+@contextlib.contextmanager
+def _long_work(kernels: str) -> Iterator[None]:
+    """Say on a terminal what is compiled, once compiles have taken seconds in this process."""
+    global _compiles, _seconds
+    start = time.perf_counter()
+    with contextlib.ExitStack() as shown:
+        if _seconds > PATIENCE:
+            shown.enter_context(working(f"compiling {kernels}, after {_compiles} compiles in {_seconds:.0f} s"))
+        yield
+    _compiles += 1
+    _seconds += time.perf_counter() - start
 
 
 def _shown(request: Request) -> str:
