@@ -409,6 +409,14 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The current stream does not capture, or tcuda did not begin the capture.
+
+        Example:
+            >>> x, graph = xp.zeros(3), tcuda.CUDAGraph()
+            >>> with tcuda.graph(graph):
+            ...     x += 1
+            ...     found = tcuda.CUDAGraph.get_currently_capturing_graph()
+            >>> found is graph
+            True
         """
         capture = capture_on(backend.current_stream().ptr)
         if capture is None:
@@ -427,6 +435,17 @@ class CUDAGraph:
 
         Raises:
             TypeError: ``Generator`` is not a generator.
+
+        Example:
+            >>> generator, graph = tcuda.Generator().manual_seed(42), tcuda.CUDAGraph()
+            >>> graph.register_generator_state(generator)  # torch demands the call
+            >>> with tcuda.graph(graph):
+            ...     drawn = generator.random_sample(4)
+            >>> graph.replay()
+            >>> first = drawn.copy()
+            >>> graph.replay()
+            >>> bool((first == drawn).any())  # each replay draws new numbers
+            False
         """
         if not isinstance(Generator, _Generator):
             raise TypeError(f"expected a Generator, but got {type(Generator).__name__}")
