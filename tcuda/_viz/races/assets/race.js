@@ -99,11 +99,13 @@ const raceView = (() => {
 
   function timelineSection(race) {
     const section = element("section", { id: "timeline" });
+    const scroller = element("div", { className: "scroller", tabIndex: 0, role: "group", "aria-label": "Timeline" });
+    const drawPicture = () => scroller.replaceChildren(timelinePicture(race, layOut(race, everything, scroller.clientWidth)));
     const draw = () => {
-      const plan = layOut(race, everything);
+      const plan = layOut(race, everything, scroller.clientWidth);
       const choice = element("input", { type: "checkbox", checked: everything });
       choice.addEventListener("change", () => { everything = choice.checked; draw(); section.querySelector("input")?.focus(); });
-      const scroller = element("div", { className: "scroller", tabIndex: 0, role: "group", "aria-label": "Timeline" }, timelinePicture(race, plan));
+      drawPicture();
       section.dataset.rows = plan.rows.length;
       section.dataset.lanes = plan.lanes.length;
       section.dataset.edges = plan.edges.length;
@@ -116,6 +118,7 @@ const raceView = (() => {
       );
     };
     draw();
+    new ResizeObserver(() => setTimeout(drawPicture)).observe(section); // later, because the section may change its size
     return section;
   }
 
