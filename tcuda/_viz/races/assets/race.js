@@ -76,7 +76,7 @@ const raceView = (() => {
     const [file, line] = race.before ?? [];
     const where = race.before ? ` before ${baseName(file)}:${line}` : "";
     // The usual sentence says no more than the call and the line.
-    const saysMore = race.advice && !(race.advice.startsWith(`\`${race.missing}\` before `) && /:? line \d+ of \S+ orders them\.$/.test(race.advice));
+    const saysMore = race.advice && !(race.advice.startsWith(`\`${race.missing}\` before `) && /:? (line \d+ of \S+|cell \[\d+\], line \d+) orders them\.$/.test(race.advice));
     return element("div", { className: "fix" },
       element("h3", {}, "Missing"),
       element("p", {}, ...(race.missing ? [code(race.missing), where] : (race.advice ? withCode(race.advice) : ["No order leads from the first access to the second."]))),
