@@ -87,7 +87,7 @@ def test_page_locked_memory_is_logged(xp: Any, caplog: pytest.LogCaptureFixture)
     tcuda.memory.empty_host_cache()
     with caplog.at_level(logging.DEBUG, logger="tcuda"):
         kept = tcuda.memory.empty_pinned(100 << 20, "uint8")
-    assert re.fullmatch(r"1\d\d MiB mapped, \d+ MiB reserved\.", " ".join(_of_memory(caplog, "Page-locked memory")))
+    assert re.fullmatch(r"1\d\d MiB mapped, [\d.]+ MiB reserved\.", " ".join(_of_memory(caplog, "Page-locked memory")))
     del kept
 
 
