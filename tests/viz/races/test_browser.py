@@ -203,8 +203,9 @@ def test_the_advice_is_shown_if_it_says_more_than_the_call(show: Callable[..., D
     file = FILE.rpartition("/")[2]
     usual = f"`side.wait_stream(main)` before line 14 of {file} orders them."
     more = f"`side.wait_stream(main)` before line 14 of {file}, which frees the array, orders them."
-    document = show(report(race(advice=usual)))
-    assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
+    for advice in (usual, "`side.wait_stream(main)` before cell [3], line 14 orders them."):
+        document = show(report(race(advice=advice)))
+        assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
     document = show(report(race(advice=more)))
     assert words_of(document, "div", "fix")[0].endswith(
         "before line 14 of train.py, which frees the array, orders them."
