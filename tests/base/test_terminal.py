@@ -78,8 +78,8 @@ def test_compiles_that_take_long_are_named_from_the_second_one_on(tmp_path: Path
         return [line for line in done.said.split(CLEAR) if line]
 
     second, third = said()
-    assert second.startswith("compiling second, after 1 compiles in ")
-    assert third.startswith("compiling third, after 2 compiles in ")
+    assert second.startswith("compiling second (compile 2, ")
+    assert third.startswith("compiling third (compile 3, ")
     assert said() == []  # the kernels are in the cache
 
 

@@ -205,7 +205,7 @@ def _long_work(kernels: str) -> Iterator[None]:
     start = time.perf_counter()
     with contextlib.ExitStack() as shown:
         if _seconds > PATIENCE:
-            shown.enter_context(working(f"compiling {kernels}, after {_compiles} compiles in {_seconds:.0f} s"))
+            shown.enter_context(working(f"compiling {kernels} (compile {_compiles + 1}, {_seconds:.0f} s so far)"))
         yield
     _compiles += 1
     _seconds += time.perf_counter() - start
