@@ -3,6 +3,7 @@
 const raceView = (() => {
   const article = byId("race");
   let everything = false;
+  let drawPicture = () => {};
 
   const code = (text) => element("code", {}, text);
 
@@ -100,7 +101,7 @@ const raceView = (() => {
   function timelineSection(race) {
     const section = element("section", { id: "timeline" });
     const scroller = element("div", { className: "scroller", tabIndex: 0, role: "group", "aria-label": "Timeline" });
-    const drawPicture = () => scroller.replaceChildren(timelinePicture(race, layOut(race, everything, scroller.clientWidth)));
+    drawPicture = () => scroller.replaceChildren(timelinePicture(race, layOut(race, everything, scroller.clientWidth)));
     const draw = () => {
       const plan = layOut(race, everything, scroller.clientWidth);
       const choice = element("input", { type: "checkbox", checked: everything });
@@ -118,7 +119,6 @@ const raceView = (() => {
       );
     };
     draw();
-    new ResizeObserver(() => setTimeout(drawPicture)).observe(section); // later, because the section may change its size
     return section;
   }
 
@@ -135,6 +135,7 @@ const raceView = (() => {
       race.kernel ? launchSection(race) : timelineSection(race),
       memorySection(race),
     );
+    if (!race.kernel) drawPicture(); // now the width is known
     const timeline = byId("timeline")?.querySelector(".scroller");
     if (timeline) timeline.scrollTop = timeline.scrollHeight;
     article.scrollTop = 0;
@@ -145,5 +146,6 @@ const raceView = (() => {
       element("p", {}, `The detector looked at ${countOf(data.operations, "operation")}.`));
   }
 
+  new ResizeObserver(() => setTimeout(drawPicture)).observe(article); // later, because the picture may change the article
   return { show, nothing };
 })();
