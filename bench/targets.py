@@ -97,6 +97,23 @@ TARGETS = {
 }
 """The targets of calls that have other bounds than the cost of torch's call."""
 
+BEFORE_A_KERNEL = 1.25
+"""The bound of the cost of a call before the first kernel of a process, as a multiple of the cost after it."""
+
+CAPTURES_OF_CUPY = {
+    "20 kernels": 1.05,
+    "20 kernels and 20 arrays in a kept pool": 1.07,
+    "20 kernels and 20 arrays in a new pool": 1.1,
+}
+"""The bounds of the time of a capture, as a multiple of the time of a capture that CuPy makes alone."""
+
+CAPTURES_OF_TORCH = {
+    "20 kernels": 0.95,
+    "20 kernels and 20 arrays in a kept pool": 1.2,
+    "20 kernels and 20 arrays in a new pool": 1.0,
+}
+"""The bounds of the time of a capture, as a multiple of the time of torch's capture."""
+
 COLD_TIME_OF_TORCH = 0.8
 """The bound of the time of arrays of new memory from the device, as a multiple of the time of torch's arrays."""
 

@@ -183,6 +183,43 @@ class CudaGraphs:
     def __init__(self) -> None: ...
     def capture_info(self, stream: int) -> tuple[int, int, int]:
         """Return a status, the status of the capture of ``stream``, and the number of the capture."""
+    def begin_graph(
+        self, ledger: Ledger, pool: tuple[int, int], capture: object, stream: int, device: int, mode: int
+    ) -> int:
+        """Begin a capture whose memory comes from a pool, for the driver and for the ledger; return a status.
+
+        Args:
+            ledger: The ledger.
+            pool: The pool.
+            capture: An object whose ``number`` becomes the number of the capture.
+            stream: The stream that captures.
+            device: The device of the stream.
+            mode: A ``CUstreamCaptureMode``.
+        """
+    def end_graph(
+        self,
+        ledger: Ledger,
+        capture: object,
+        number: int,
+        stream: int,
+        device: int,
+        bodies: Sequence[int],
+        flags: int | None,
+        keep: bool,
+    ) -> tuple[int, str]:
+        """End a capture for the driver and for the ledger; return a status and the name of the call that failed.
+
+        Args:
+            ledger: The ledger, which keeps the memory from before the capture that the graph uses.
+            capture: An object whose ``ended`` becomes a tuple: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0,
+                the number of nodes, and the result of :meth:`Ledger.hold`.
+            number: The number of the capture.
+            stream: The stream on which the capture has begun.
+            device: The device of the stream.
+            bodies: The graphs of the bodies of conditional nodes.
+            flags: The flags of the executable graph; None for no executable graph.
+            keep: Whether the ``cudaGraph_t`` is kept.
+        """
     def instantiate(self, graph: int, flags: int) -> tuple[int, int]:
         """Return a status and a ``cudaGraphExec_t``; the call is allowed while streams capture."""
     def destroy_exec(self, exec: int) -> int:

@@ -32,10 +32,11 @@ class Capture:
         graph: The :class:`tcuda.CUDAGraph`.
         stream: The handle of the stream on which the capture was begun.
         device: The device of that stream.
-        number: The number that CUDA gave the capture.
+        number: The number that CUDA gave the capture; 0 before the capture begins.
         mode: The ``CAPTURE_...`` mode of the capture.
 
     Attributes:
+        ended: What the end of the capture has made; see :class:`~tcuda._runtime.protocol.GraphCapture`.
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
         events: What every launch of the graph refers to: external events, and the green contexts of the capture.
         host_memory: The arrays of the host that every launch of the graph reads.
@@ -56,6 +57,7 @@ class Capture:
         self.events: list[Any] = list(green_contexts) if len(green_contexts) else []
         self.host_memory: list[Any] = []
         self.bodies: list[int] = []
+        self.ended: tuple[int, int, int, list[int]] | None = None
         self.is_broken = False
         self.has_lost_body = False
         self.mode = mode

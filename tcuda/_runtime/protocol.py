@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcuda._core import Driver, RaceDetector
+    from tcuda._core import Driver, Ledger, RaceDetector
 
 MEMCPY_HOST_TO_HOST = 0
 MEMCPY_HOST_TO_DEVICE = 1
@@ -96,6 +96,27 @@ class Conditional(NamedTuple):
     body: int
 
 
+class GraphCapture(Protocol):
+    """A capture whose work becomes a graph. The runtime sets ``number`` and ``ended``.
+
+    Attributes:
+        stream: The handle of the stream on which the capture begins.
+        device: The device of that stream.
+        mode: The ``CAPTURE_...`` mode.
+        bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
+        number: The number of the capture; 0 before the begin.
+        ended: What the end of the capture has made: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0, the number
+            of nodes, and the memory that the ledger keeps for the graph. None before the end.
+    """
+
+    stream: int
+    device: int
+    mode: int
+    bodies: list[int]
+    number: int
+    ended: tuple[int, int, int, list[int]] | None
+
+
 class Runtime(Protocol):
     """A CUDA runtime: CuPy's runtime, or an emulated one."""
 
@@ -166,6 +187,34 @@ class Runtime(Protocol):
     def streamBeginCapture(self, stream: int, mode: int) -> None: ...
     def streamEndCapture(self, stream: int) -> int: ...
     def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None: ...
+
+    def beginGraph(self, ledger: Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
+        """Begin ``capture`` (``cudaStreamBeginCapture``), and let its memory come from a pool of ``ledger``.
+
+        CUDA has no such call. The call exists because the parts of a begin take longer than the begin itself, and
+        because a signal handler may raise between two calls. If the call fails and the number of the capture is set,
+        the capture may have begun, and must be ended.
+
+        Raises:
+            AcceleratorError: The stream captures already (401), or is a default stream (900).
+        """
+
+    def endGraph(self, ledger: Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
+        """End ``capture`` (``cudaStreamEndCapture``), and let ``ledger`` keep the memory that the graph uses.
+
+        CUDA has no such call, for the same reasons. After a failure, the stream does not capture, and the capture of
+        the ledger goes on. ``capture.ended`` has what must be released then.
+
+        Args:
+            ledger: The ledger.
+            capture: The capture, which :meth:`beginGraph` has begun.
+            flags: The flags of the ``cudaGraphExec_t``; None for no ``cudaGraphExec_t``.
+            keep: Whether the ``cudaGraph_t`` is kept.
+
+        Raises:
+            AcceleratorError: The capture cannot be ended (401, 901, 904), or the graph cannot be instantiated.
+        """
+
     def streamIsCapturing(self, stream: int) -> bool: ...
     def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]: ...  # status, and the number of the capture
     def graphDestroy(self, graph: int) -> None: ...

@@ -131,7 +131,7 @@ class Body:
 
     def _end_capture(self) -> None:
         try:
-            end_capture(self.stream)
+            end_capture(self.stream, cuda.streamEndCapture, self.stream)
         except AcceleratorError:
             self._whole.has_lost_body = True
             raise

@@ -25,7 +25,6 @@ from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
     CAPTURE_RELAXED,
-    CAPTURE_STATUS_NONE,
     CAPTURE_THREAD_LOCAL,
     CONDITIONAL_IF,
     GRAPH_AUTO_FREE_ON_LAUNCH,
@@ -137,11 +136,12 @@ class CUDAGraph:
         """Undo the changes of a :meth:`capture_begin` that raised."""
         capture = self._capture
         if self._beginning and capture is not None:
-            capture.number = capture.number or cuda.streamGetCaptureInfo(capture.stream)[1]
             if capture.number and ledger().has_capture(capture.number):
                 self._abandon_capture()
             else:
-                _discard_capture(capture.stream)
+                # Without the number, the stream captures for somebody else, or not at all.
+                if capture.number and cuda.streamGetCaptureInfo(capture.stream)[1] == capture.number:
+                    _discard_capture(capture.stream)
                 self._capture = None
                 self._forget()
         self._beginning = False
@@ -187,11 +187,13 @@ class CUDAGraph:
                 "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance, "
                 "or call reset() first."
             )
-        if text(capture_error_mode, "capture_begin(): capture_error_mode") not in _MODES:
+        try:
+            mode = _MODES[capture_error_mode]
+        except (KeyError, TypeError):
+            text(capture_error_mode, "capture_begin(): capture_error_mode")
             raise RuntimeError(
                 f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
-            )
-        mode = _MODES[capture_error_mode]
+            ) from None
         memory = ledger()
         shared = None if pool is None else _checked_pool(pool)
         stream = backend.current_stream().ptr
@@ -205,18 +207,10 @@ class CUDAGraph:
         with _beginning:
             if not captures:  # the preparation would invalidate those
                 backend.prepare_capture()
-            if cuda.streamGetCaptureInfo(stream)[0] != CAPTURE_STATUS_NONE:
-                # CUDA raises its own error here. This graph must not end the capture, which another graph has begun.
-                cuda.streamBeginCapture(stream, mode)
             # The graph notes the capture before CUDA begins the capture, because a signal handler may raise in between.
             self._beginning, self._pool, self._device = True, used, index
             self._capture = capture = Capture(self, stream, index, 0, mode)
-            expected = memory.expect_capture()
-            try:
-                cuda.streamBeginCapture(stream, mode)
-                capture.number = memory.begin_capture(used, index, stream)
-            finally:
-                expected.end()
+            cuda.beginGraph(memory, used, capture)
             captures.append(capture)
         self._beginning = False
         log.debug("A capture begins on stream %#x of device %d.", stream, index)
@@ -268,25 +262,22 @@ class CUDAGraph:
                 Status.STREAM_CAPTURE_INVALIDATED,
                 "CUDAGraph.capture_end(): the capture of the body of a conditional node has not come to its end",
             )
-        self._graph = end_capture(capture.stream)
-        nodes, addresses = cuda.graphContents(self._graph)
-        for body in capture.bodies:
-            addresses = [*addresses, *cuda.graphContents(body).addresses]
-        self._held = ledger().hold(addresses, capture.number)
-        self._nodes = nodes
-        self._has_bodies = bool(capture.bodies)
+        keep = self._keep_graph or self._debug or bool(capture.states)  # debug_dump() and the states need the nodes
+        flags = None if self._keep_graph else GRAPH_AUTO_FREE_ON_LAUNCH
+        try:
+            end_capture(capture.stream, cuda.endGraph, ledger(), capture, flags, keep)
+        except AcceleratorError as error:
+            if not _is_of_body(error, capture.bodies):
+                raise
+            raise AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN) from error
+        self._take_over(capture)
         self._states = tuple(capture.states.values())
         self._events = tuple(capture.events)
         self._host_memory = tuple(capture.host_memory)
-        if not self._keep_graph:
-            self._executable = self._new_executable()
-            if not (self._debug or self._states):  # debug_dump() and the states need the nodes
-                graph, self._graph = self._graph, 0
-                cuda.graphDestroy(graph)
         self._captured = True
-        self._find_launcher()
-        self._end_capture()
+        self._leave_capture(capture)
         self._ending = False
+        nodes = self._nodes
         log.debug("The capture on stream %#x ends with %d nodes.", capture.stream, nodes)
         if not nodes:
             warnings.warn(
@@ -297,21 +288,27 @@ class CUDAGraph:
 
     def _abandon_capture(self) -> None:
         """End the capture and drop the captured work."""
-        if self._capture is not None:
-            self._bodies.abandon()
-            _discard_capture(self._capture.stream, keep=self._capture.has_lost_body)
-            self._end_capture()
-            self._release()
-
-    def _end_capture(self) -> None:
-        """Let memory be allocated and freed as outside of a capture. A second call does nothing."""
         capture = self._capture
         if capture is not None:
-            if capture in captures:
-                captures.remove(capture)
+            self._bodies.abandon()
+            _discard_capture(capture.stream, keep=capture.has_lost_body)
             ledger().end_capture(capture.number)
-            self._capture = None
-            give_streams_back(capture)
+            self._take_over(capture)
+            self._leave_capture(capture)
+            self._release()
+
+    def _take_over(self, capture: Capture) -> None:
+        """Take over what the end of ``capture`` has made."""
+        if capture.ended is not None:
+            self._graph, self._executable, self._nodes, self._held = capture.ended
+            self._has_bodies = bool(capture.bodies)
+
+    def _leave_capture(self, capture: Capture) -> None:
+        """Forget ``capture``, which has ended. A second call does nothing."""
+        if capture in captures:
+            captures.remove(capture)
+        self._capture = None
+        give_streams_back(capture)
 
     # Conditional nodes
 
@@ -399,7 +396,7 @@ class CUDAGraph:
         try:
             return cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
         except AcceleratorError as error:
-            if error.error_code != Status.INVALID_VALUE or not self._has_bodies:
+            if not _is_of_body(error, self._has_bodies):
                 raise
             raise AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN) from error
 
@@ -458,9 +455,8 @@ class CUDAGraph:
         if self._has_bodies:  # CUDA allows only one executable of such a graph at any time
             self._destroy_executable()
         made = self._new_executable()
+        self._launcher, self._launch = None, _cannot_launch
         before, self._executable = self._executable, made
-        with device(self._device):
-            self._find_launcher()
         if before:
             cuda.graphExecDestroy(before)
 
@@ -493,7 +489,7 @@ class CUDAGraph:
 
     def _find_launcher(self) -> None:
         """Choose the quick launch if a replay needs no preparation. The device of the capture must be current."""
-        if self._executable and not self._states:
+        if self._launcher is None and not self._states:
             self._launcher = backend.graph_launcher(self._executable)
             self._launch = self._launcher.launch
             _launchable.add(self)
@@ -510,6 +506,7 @@ class CUDAGraph:
                 )
             if not self._executable:
                 self.instantiate()
+            self._find_launcher()
             self._replayed = True
             for state in self._states:
                 if status := state.prepare(self._executable):
@@ -752,6 +749,11 @@ class CUDAGraph:
 
 
 _Generator = Generator  # because a parameter of register_generator_state() has the name Generator, as in torch
+
+
+def _is_of_body(error: AcceleratorError, bodies: object) -> bool:
+    """Return whether CUDA refuses to instantiate a graph because of the bodies of its conditional nodes."""
+    return bool(bodies) and error.error_code == Status.INVALID_VALUE
 
 
 def _checked_pool(pool: Any) -> PoolId:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from tcuda._base.errors import AcceleratorError
 from tcuda._process.lazy import cuda
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def end_capture(stream: int) -> int:
-    """End the capture that began on ``stream`` of the current device, and return the graph.
+T = TypeVar("T")
+
+
+def end_capture(stream: int, end: Callable[..., T], *arguments: Any) -> T:
+    """End the capture that began on ``stream`` of the current device by ``end(*arguments)``, and return the result.
 
     Raises:
         AcceleratorError: The capture cannot be ended. If a stream was not joined (904), emulated devices know the
             stream and the line of its last call, and the error names both.
     """
     try:
-        return cuda.streamEndCapture(stream)
+        return end(*arguments)
     except AcceleratorError as error:
         if not error._unjoined:
             raise

@@ -121,6 +121,9 @@ struct GraphCalls {
         capture_info{"cuStreamGetCaptureInfo_v2"};
     Call<int(Stream, GraphNode *, std::size_t count, unsigned flags)> update_dependencies{
         "cuStreamUpdateCaptureDependencies"};
+    Call<int(Stream, int mode)> begin_capture{"cuStreamBeginCapture_v2"};
+    Call<int(Stream, Graph *)> end_capture{"cuStreamEndCapture"};
+    Call<int(Graph)> destroy{"cuGraphDestroy"};
     Call<int(GraphExec *, Graph, unsigned long long flags)> instantiate{"cuGraphInstantiateWithFlags"};
     Call<int(GraphExec)> destroy_exec{"cuGraphExecDestroy"};
     Call<int(GraphExec, Stream)> launch{"cuGraphLaunch"};

@@ -16,6 +16,8 @@ from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcuda._runtime.protocol import GraphCapture
+
 _GREEN_CONTEXTS = 12_080
 """The first driver for green contexts, as in torch."""
 
@@ -200,6 +202,21 @@ class CudaRuntime:
         status, state, number = self._graphs.capture_info(stream)
         _check(status, "cuStreamGetCaptureInfo({:#x})", stream)
         return state, number
+
+    def beginGraph(self, ledger: _core.Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
+        """Begin ``capture`` in one call of the core (``cuStreamBeginCapture``)."""
+        stream, mode = capture.stream, capture.mode
+        if status := self._graphs.begin_graph(ledger, pool, capture, stream, capture.device, mode):
+            raise AcceleratorError(status, f"cuStreamBeginCapture({stream:#x}, {mode})")
+
+    def endGraph(self, ledger: _core.Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
+        """End ``capture`` in one call of the core (``cuStreamEndCapture``, ``cuGraphInstantiateWithFlags``)."""
+        stream = capture.stream
+        status, call = self._graphs.end_graph(
+            ledger, capture, capture.number, stream, capture.device, capture.bodies, flags, keep
+        )
+        if status:
+            raise AcceleratorError(status, f"{call}(), at the end of the capture of the stream {stream:#x},")
 
     def graphInstantiate(self, graph: int, flags: int) -> int:
         """Return a ``cudaGraphExec_t`` (``cuGraphInstantiateWithFlags``)."""

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
     from tcuda._runtime.emulated.memory import Copy
-    from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
+    from tcuda._runtime.protocol import Conditional, GraphCapture, GraphContents, GraphNode
 
 _VERSION = 13000
 
@@ -851,15 +851,45 @@ class EmulatedRuntime:
                 raise failure(Status.INVALID_VALUE, call)
             self._begin_capture(stream, mode, call, node.body, graph)
 
-    def _begin_capture(self, stream: int, mode: int, call: Call, *into: Any) -> None:
-        """Begin the capture of ``stream``; ``into`` is nothing, or the body of a conditional node and its handle."""
+    def _begin_capture(self, stream: int, mode: int, call: Call, *into: Any, noted: GraphCapture | None = None) -> None:
+        """Begin the capture of ``stream``, and note its number in ``noted``.
+
+        ``into`` is nothing, or the body of a conditional node and its handle.
+        """
         timeline = self._streams.find(stream, call)
         if timeline.handle == 0:
             raise failure(Status.STREAM_CAPTURE_UNSUPPORTED, call)
         if timeline.capture is not None:
             raise failure(Status.ILLEGAL_STATE, call)
-        timeline.capture = self._captures.new(timeline.handle, timeline.device, mode, *into)
-        self._captures.in_progress.append(timeline.capture)
+        begun = self._captures.new(timeline.handle, timeline.device, mode, *into)
+        if noted is not None:
+            noted.number = begun.number  # before the capture begins, because a signal handler may raise in between
+        timeline.capture = begun
+        self._captures.in_progress.append(begun)
+
+    def beginGraph(self, ledger: _core.Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
+        call = "cudaStreamBeginCapture({:#x}, {})", capture.stream, capture.mode
+        expected = ledger.expect_capture()
+        try:
+            with self._lock:
+                self._begin_capture(capture.stream, capture.mode, call, noted=capture)
+            ledger.begin_capture(pool, capture.device, capture.stream)
+        finally:
+            expected.end()
+
+    def endGraph(self, ledger: _core.Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
+        graph = self.streamEndCapture(capture.stream)
+        capture.ended = graph, 0, 0, []
+        nodes, addresses = self.graphContents(graph)
+        for body in capture.bodies:
+            addresses = [*addresses, *self.graphContents(body).addresses]
+        held = ledger.hold(addresses, capture.number)
+        capture.ended = graph, 0, nodes, held
+        executable = 0 if flags is None else self.graphInstantiate(graph, flags)
+        capture.ended = (graph if keep else 0), executable, nodes, held
+        if not keep:
+            self.graphDestroy(graph)
+        ledger.end_capture(capture.number)
 
     def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
         call = "cudaGraphAddNode({:#x}, {})", stream, kind

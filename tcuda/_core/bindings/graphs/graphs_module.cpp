@@ -1,6 +1,8 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/graphs/graph_captures.hpp"
 #include "bindings/graphs/python_launcher.hpp"
 #include "bindings/python/containers.hpp"
 #include "driver/status.hpp"
@@ -64,6 +66,10 @@ void bind_graphs(nb::module_ &module) {
     nb::class_<CudaGraphs>(module, "CudaGraphs")
         .def(nb::init<>())
         .def("capture_info", capture_info, nb::arg("stream"))
+        .def("begin_graph", begin_graph, nb::arg("ledger"), nb::arg("pool"), nb::arg("capture"), nb::arg("stream"),
+             nb::arg("device"), nb::arg("mode"))
+        .def("end_graph", end_graph, nb::arg("ledger"), nb::arg("capture"), nb::arg("number"), nb::arg("stream"),
+             nb::arg("device"), nb::arg("bodies"), nb::arg("flags").none(), nb::arg("keep"))
         .def("instantiate", instantiate, nb::arg("graph"), nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>())
         .def("destroy_exec", &CudaGraphs::destroy_exec, nb::arg("exec"), nb::call_guard<nb::gil_scoped_release>())
         .def("contents", contents, nb::arg("graph"));

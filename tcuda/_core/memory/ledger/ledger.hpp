@@ -35,6 +35,9 @@ public:
             throw DriverError(status, "taking the device into use");
     }
 
+    // Makes the context of the device current in this thread if no context is current. Returns a status.
+    int enter(int device) { return driver_.enter(device); }
+
     int devices() const { return static_cast<int>(ledgers_.size()); }
     DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
 
