@@ -881,6 +881,13 @@ def translated(
     The callable adds no Python frame.
     """
 
+def current_device_call(ask: Callable[[], int]) -> Callable[[], int]:
+    """Return a callable that returns the index of the current device, without a Python frame.
+
+    The driver knows the device if the thread has a context. Otherwise the callable calls ``ask``, a function of the
+    CUDA runtime, once in each thread. If the driver was in use before a fork, the child always calls ``ask``.
+    """
+
 def cleanup_on_error(function: _F, mend: Callable[[Any], object]) -> _F:
     """Return a method that calls ``function`` and, if that raises, calls ``mend(self)`` until ``mend`` returns.
 

@@ -32,13 +32,13 @@ from tcuda._runtime.protocol import (
     STREAM_LEGACY,
 )
 from tcuda.graphs._body import BOOL, give_streams_back
-from tcuda.graphs._end import end_capture
+from tcuda.graphs._end import with_unjoined_streams
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies
 from tcuda.random import Generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -58,6 +58,11 @@ _WHAT_A_BODY_MAY_CONTAIN = (
 )
 
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
+
+
+def _cannot_launch() -> int:
+    """Return a failure, so that ``replay()`` goes the slow way: the graph has no quick launch."""
+    return Status.INVALID_VALUE
 
 
 class CUDAGraph:
@@ -89,23 +94,33 @@ class CUDAGraph:
         array([5., 5., 5.])
     """
 
+    # The state of a graph that captured nothing. Most of it is here, because a new graph then takes less time.
     _keep_graph: bool
-    _debug: bool
-    _capture: Capture | None
-    _beginning: bool  # whether capture_begin() has begun and not ended
-    _ending: bool  # whether capture_end() has begun and not ended
-    _bodies: OpenBodies
+    _debug = False
+    _capture: Capture | None = None
+    _beginning = False  # whether capture_begin() has begun and not ended
+    _ending = False  # whether capture_end() has begun and not ended
+    _bodies: OpenBodies | None = None  # None before the first body
+    _pool: PoolId | None = None
+    _device = -1
+    _graph = 0
+    _executable = 0
+    _nodes = 0
+    _captured = False
+    _has_bodies = False
+    _replayed = False
+    _held: Sequence[int] = ()
+    _states: Sequence[Any] = ()
+    _events: Sequence[Any] = ()
+    _host_memory: Sequence[Any] = ()
+    _launcher: GraphLauncher | None = None
+    _launch: Callable[[], int] = staticmethod(_cannot_launch)
 
     # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
     # CUDAGraph.__init__.
     def __new__(cls, keep_graph: bool = False) -> Self:
         self = object.__new__(cls)
         self._keep_graph = flag(keep_graph, "keep_graph")
-        self._debug = False
-        self._capture = None
-        self._beginning = self._ending = False
-        self._bodies = OpenBodies()
-        self._forget()
         return self
 
     __reduce__ = refusing(
@@ -115,20 +130,12 @@ class CUDAGraph:
 
     def _forget(self) -> None:
         """Put the graph back into the state of a graph that captured nothing."""
-        self._pool: PoolId | None = None
+        self._pool = None
         self._device = -1
-        self._graph = 0
-        self._executable = 0
-        self._nodes = 0
-        self._captured = False
-        self._has_bodies = False
-        self._replayed = False
-        self._held: list[int] = []
-        self._states: tuple[Any, ...] = ()
-        self._events: tuple[Any, ...] = ()
-        self._host_memory: tuple[Any, ...] = ()
-        self._launcher: GraphLauncher | None = None
-        self._launch: Callable[[], int] = _cannot_launch
+        self._graph = self._executable = self._nodes = 0
+        self._captured = self._has_bodies = self._replayed = False
+        self._held = self._states = self._events = self._host_memory = ()
+        self._launcher, self._launch = None, _cannot_launch
 
     # Capturing
 
@@ -265,15 +272,16 @@ class CUDAGraph:
         keep = self._keep_graph or self._debug or bool(capture.states)  # debug_dump() and the states need the nodes
         flags = None if self._keep_graph else GRAPH_AUTO_FREE_ON_LAUNCH
         try:
-            end_capture(capture.stream, cuda.endGraph, ledger(), capture, flags, keep)
+            cuda.endGraph(ledger(), capture, flags, keep)
         except AcceleratorError as error:
-            if not _is_of_body(error, capture.bodies):
+            explained = _explained(with_unjoined_streams(error, capture.stream), capture.bodies)
+            if explained is error:
                 raise
-            raise AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN) from error
+            raise explained from None
         self._take_over(capture)
-        self._states = tuple(capture.states.values())
-        self._events = tuple(capture.events)
-        self._host_memory = tuple(capture.host_memory)
+        self._events, self._host_memory = capture.events, capture.host_memory
+        if capture.states:
+            self._states = tuple(capture.states.values())
         self._captured = True
         self._leave_capture(capture)
         self._ending = False
@@ -290,7 +298,8 @@ class CUDAGraph:
         """End the capture and drop the captured work."""
         capture = self._capture
         if capture is not None:
-            self._bodies.abandon()
+            if self._bodies is not None:
+                self._bodies.abandon()
             _discard_capture(capture.stream, keep=capture.has_lost_body)
             ledger().end_capture(capture.number)
             self._take_over(capture)
@@ -379,26 +388,30 @@ class CUDAGraph:
             raise RuntimeError(
                 f"{call}: This CUDAGraph instance already owns a captured graph. Begin the body before capture_end()."
             )
+        if self._bodies is None:
+            self._bodies = OpenBodies()
         self._bodies.begin(self._capture, kind, flag, kinds, call)
 
     def _end_body(self) -> None:
         """End the capture of the innermost body."""
-        self._bodies.end()
+        (self._bodies or OpenBodies()).end()
 
     def _abandon_body(self) -> None:
         """End the capture of the innermost body in any state. The capture of the graph then fails at its end."""
         if self._capture is not None:
             self._capture.is_broken = True
-        self._bodies.abandon_innermost()
+        if self._bodies is not None:
+            self._bodies.abandon_innermost()
 
     def _new_executable(self) -> int:
         """Return a ``cudaGraphExec_t`` of the graph."""
         try:
             return cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
         except AcceleratorError as error:
-            if not _is_of_body(error, self._has_bodies):
+            explained = _explained(error, self._has_bodies)
+            if explained is error:
                 raise
-            raise AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN) from error
+            raise explained from None
 
     @staticmethod
     def get_currently_capturing_graph() -> CUDAGraph:
@@ -751,9 +764,11 @@ class CUDAGraph:
 _Generator = Generator  # because a parameter of register_generator_state() has the name Generator, as in torch
 
 
-def _is_of_body(error: AcceleratorError, bodies: object) -> bool:
-    """Return whether CUDA refuses to instantiate a graph because of the bodies of its conditional nodes."""
-    return bool(bodies) and error.error_code == Status.INVALID_VALUE
+def _explained(error: AcceleratorError, bodies: object) -> AcceleratorError:
+    """Return an error that says what ``bodies`` may contain, if CUDA does not instantiate a graph because of them."""
+    if not bodies or error.error_code != Status.INVALID_VALUE:
+        return error
+    return AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN)
 
 
 def _checked_pool(pool: Any) -> PoolId:
@@ -778,11 +793,6 @@ def _checked_path(path: Any) -> str:
     if b"\0" in os.fsencode(checked):
         raise ValueError(f"debug_path has a null character, which no path can have: {checked!r}.")
     return checked
-
-
-def _cannot_launch() -> int:
-    """Return a failure, so that ``replay()`` goes the slow way: the graph has no quick launch."""
-    return Status.INVALID_VALUE
 
 
 _launchable: weakref.WeakSet[CUDAGraph] = weakref.WeakSet()

@@ -12,7 +12,7 @@ from tcuda._base.copying import refusing
 from tcuda._base.scope import undone_by
 from tcuda._base.warnings import stacklevel
 from tcuda._device import device, get_device_properties
-from tcuda._process.captures import green_contexts, require_no_capture
+from tcuda._process.captures import keep_in_graphs, require_no_capture
 from tcuda._process.device_rules import existing_device
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, init
@@ -314,7 +314,7 @@ class _Share:
         self._streams: dict[int, int] = {}
         self._made: list[int] = []  # all streams of CUDA, also those that no turn has
         self._next_turn = itertools.count().__next__
-        green_contexts.add(self)
+        keep_in_graphs(self)
 
     def stream(self) -> ExternalStream:
         turn = self._next_turn() & LAST

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.protocol import GraphCapture
 
+_CONTEXT_OF_DEVICE = 12_000
+"""The first runtime whose ``cudaSetDevice`` makes a context of the device current."""
+
 _GREEN_CONTEXTS = 12_080
 """The first driver for green contexts, as in torch."""
 
@@ -115,6 +118,9 @@ class CudaRuntime:
         self._cuda_major = driver.get_build_version() // 1000
         for name in _FROM_CUPY:
             setattr(self, name, translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        if runtime.runtimeGetVersion() >= _CONTEXT_OF_DEVICE:
+            # Until the thread has a context, the runtime takes more than 1 us for this call.
+            self.getDevice: Callable[[], int] = _core.current_device_call(self.getDevice)
         # CuPy raises OverflowError for an index that CUDA's int cannot hold. No device has such an index.
         self.setDevice: Callable[[int], None] = translating(
             (runtime.CUDARuntimeError, OverflowError), "setDevice", runtime.setDevice, Status.INVALID_DEVICE

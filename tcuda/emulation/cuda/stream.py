@@ -134,7 +134,7 @@ class _BaseStream:
         Raises:
             CUDARuntimeError: The stream does not capture, or the capture was invalidated.
         """
-        return Graph._of(end_capture(self.ptr, cuda.streamEndCapture, self.ptr))
+        return Graph._of(end_capture(self.ptr))
 
     @with_cupys_error
     def is_capturing(self) -> bool:
