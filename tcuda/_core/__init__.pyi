@@ -1933,8 +1933,8 @@ class Ledger:
         """
     def release_imported(self, device: int, address: int) -> bool:
         """Unmap what :meth:`import_pieces` has mapped at ``address``; return False if nothing was mapped there."""
-    def empty_cache(self, device: int) -> None:
-        """Give free memory back to the device."""
+    def empty_cache(self, device: int, keep_spare: bool = False) -> None:
+        """Give free memory back to the device, but not the small pool for the next capture if ``keep_spare``."""
     def allocate_segment(self, device: int, size: int) -> int:
         """Return the address of a new segment for a source that reports its segments, 0 if there is no memory."""
     def free_segment(self, device: int, address: int) -> None:
@@ -1981,7 +1981,10 @@ class Ledger:
     def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
         """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
     def expect_capture(self) -> ExpectedCapture:
-        """Wait until no thread records an event behind all work of a device, and let none be recorded."""
+        """Wait until no thread records an event behind all work of a device, and let none be recorded.
+
+        Before that, the memory of released graphs that no work uses is made ready for the capture.
+        """
     def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
         """Let allocations on the streams of a capture come from a pool, and keep the memory that this thread frees.
 

@@ -12,7 +12,7 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda, is_initialized
 from tcuda._runtime.protocol import CAPTURE_STATUS_NONE
 from tcuda.graphs._cuda_graph import CUDAGraph
-from tcuda.memory import empty_cache
+from tcuda.memory._cache import empty_before_capture
 from tcuda.streams import Stream
 from tcuda.streams import stream as in_stream
 from tcuda.streams._rings import StreamRing
@@ -107,7 +107,7 @@ class graph:
         begun.context.__enter__()  # before synchronize(), because the stream may be of another device
         synchronize()
         gc.collect()
-        empty_cache()
+        empty_before_capture()
         self.cuda_graph.capture_begin(self.pool, self.capture_error_mode, self.check_input_liveness)
         self._begun = begun
         self._beginning = None

@@ -531,7 +531,8 @@ class CUDAGraph:
 
         The call does not wait for the device, which may be running the graph. The memory goes back when the device has
         done the work that it has now: at the next allocation, or in :func:`empty_cache`. The memory of arrays that are
-        still alive goes back later: when an allocation needs the memory, or in :func:`empty_cache`.
+        still alive goes back later: when an allocation needs the memory, or in :func:`empty_cache`. The allocator keeps
+        up to 2 MiB of one graph for the next capture.
 
         Raises:
             RuntimeError: The graph is capturing.

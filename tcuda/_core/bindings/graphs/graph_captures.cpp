@@ -35,6 +35,7 @@ void drop(const CudaGraphs &graphs, libcuda::Stream stream) {
 int begin_graph(const CudaGraphs &graphs, PythonLedger &own, PoolId pool, nb::handle capture, libcuda::Stream stream,
                 int device, int mode) {
     Ledger &ledger = own.ledger;
+    guarded(own, [&] { ledger.prepare_capture(); });
     const AboutToCapture about(ledger.gate());
     int status = ledger.enter(device);
     if (status == success)

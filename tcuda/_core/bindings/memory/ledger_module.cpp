@@ -225,8 +225,10 @@ void bind_ledger(nb::module_ &module) {
             nb::arg("device"), nb::arg("address"))
         .def(
             "empty_cache",
-            [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },
-            nb::arg("device"))
+            [](Self &self, int device, bool keep_spare) {
+                guarded_without_lock(self, [&] { of(self, device).empty_cache(keep_spare); });
+            },
+            nb::arg("device"), nb::arg("keep_spare") = false)
         .def("cupy_functions", cupy_functions, nb::arg("current_stream"), nb::arg("begin"))
         .def("cupy_segment_functions", cupy_segment_functions, nb::arg("current_stream"), nb::arg("refuse"))
         .def(
@@ -298,7 +300,11 @@ void bind_ledger(nb::module_ &module) {
             },
             nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         // Captures
-        .def("expect_capture", [](Self &self) { return std::make_unique<ExpectedCapture>(self); })
+        .def("expect_capture",
+             [](Self &self) {
+                 guarded(self, [&] { self.ledger.prepare_capture(); });
+                 return std::make_unique<ExpectedCapture>(self);
+             })
         .def("begin_capture", begin_capture, nb::arg("id"), nb::arg("device"), nb::arg("stream"))
         .def(
             "end_capture",

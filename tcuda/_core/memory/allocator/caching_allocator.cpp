@@ -262,6 +262,15 @@ int CachingAllocator::release_segment(Heap &heap, Block *block, std::vector<Retu
     return success;
 }
 
+void CachingAllocator::forget_uses(const Pool &pool) noexcept {
+    if (!history_.is_observed())
+        return;
+    each_segment([&](const Segment *segment) {
+        if (segment->heap->pool == &pool)
+            history_.forget(segment->address, segment->size);
+    });
+}
+
 void CachingAllocator::free_everything() {
     for (Segment *segment : segments_) {
         if (segment->heap->pool->library != nullptr) {

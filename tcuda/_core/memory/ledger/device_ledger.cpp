@@ -372,12 +372,17 @@ bool DeviceLedger::is_capturing() {
 
 // Captures
 
+void DeviceLedger::prepare_capture() {
+    Lock lock(mutex_);
+    if (checkpoint_.is_recorded() && !captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
+}
+
 void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {
     const Lock lock(mutex_);
     routes_.reserve_one(); // the capture and its route are made together, or neither
     captures_.reserve_one();
-    Pool &pool = pools_.open(id, nullptr, true, false);
-    pool.captured = true;
+    Pool &pool = pools_.open_for_capture(id);
     captures_.begin(capture);
     routes_.begin_capture(pool, capture);
 }
@@ -475,10 +480,10 @@ void DeviceLedger::end_pool(PoolId id, std::uint64_t use) noexcept {
 
 // Reserved memory
 
-void DeviceLedger::empty_cache() {
+void DeviceLedger::empty_cache(bool keep_spare) {
     Lock lock(mutex_);
     settle(lock, true);
-    reclaimer_.give_back_everything(lock, nullptr);
+    reclaimer_.give_back_everything(lock, nullptr, keep_spare);
     imported_.retry();
 }
 

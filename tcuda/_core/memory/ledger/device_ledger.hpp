@@ -93,6 +93,8 @@ public:
     // Captures. All allocations on the streams of a capture go to a pool, which is made if there is none. Other memory
     // that this thread frees keeps its contents until the capture ends, because the graph may read it. The graph is a
     // user of the pool until release_graph().
+    // Called before a stream begins to capture: looks whether the memory of released graphs may go to the capture.
+    void prepare_capture();
     void begin_capture(PoolId id, CaptureId capture);
     void end_capture(CaptureId capture) noexcept;
     bool has_capture(CaptureId capture);
@@ -133,7 +135,7 @@ public:
 
     // Reserved memory
 
-    void empty_cache();
+    void empty_cache(bool keep_spare = false); // whether the spare pool is kept for the next capture
 
     // Segments for external sources that report their segments. 0 if there is no memory.
     Address allocate_segment(std::size_t size);

@@ -71,8 +71,12 @@ public:
     void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
     bool caching() const { return caching_.load(std::memory_order_relaxed); }
 
-    // Captures, on the streams of all devices. begin_capture() is called after `stream` has begun to capture, and
-    // returns the number of the capture.
+    // Captures, on the streams of all devices. prepare_capture() is called before `stream` begins to capture, and
+    // begin_capture() after that. The result is the number of the capture.
+    void prepare_capture() {
+        for (const auto &ledger : ledgers_)
+            ledger->prepare_capture();
+    }
     CaptureId begin_capture(PoolId id, int device, Stream stream) {
         CaptureId capture = 0;
         if (const int status = driver_.capture_of(device, stream, &capture))
