@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SEED = 0
 
 
-def generate_with_growing_cache(batches: Sequence[int] = (8, 16, 4), answer: int = 32) -> None:
+def generate_with_growing_cache(batches: Sequence[int] = (8, 16, 4), answer: int = 20) -> None:
     """Generate batches of texts by a transformer whose caches of keys and values are concatenated at each token."""
     import cupy as cp
 
@@ -52,7 +52,7 @@ def generate_with_growing_cache(batches: Sequence[int] = (8, 16, 4), answer: int
             tokens = run(tokens, caches)
 
 
-def serve_with_paged_cache(requests: int = 96) -> None:
+def serve_with_paged_cache(requests: int = 48) -> None:
     """Answer requests of different lengths, up to 24 at once, with caches in pages of 64 tokens."""
     import cupy as cp
 
@@ -102,12 +102,12 @@ def serve_with_paged_cache(requests: int = 96) -> None:
         running = [each for each in running if each[1][0] < each[1][1]]
 
 
-def reinforcement_learning(rollouts: int = 24) -> None:
-    """Learn by Q-learning from the images of 32 games, with a replay buffer of the last 12 rollouts."""
+def reinforcement_learning(rollouts: int = 18) -> None:
+    """Learn by Q-learning from the images of 64 games, with a replay buffer of the last 12 rollouts."""
     import cupy as cp
 
     random = np.random.default_rng(_SEED)
-    games, side, actions, batch = 32, 84, 6, 128
+    games, side, actions, batch = 64, 84, 6, 128
     parameters = [_weights(cp, 8 * 8 * 4, 32), _weights(cp, 400 * 32, 512), _weights(cp, 512, actions)]
     moments = [[cp.zeros_like(each) for each in parameters] for _ in range(2)]
     targets = [each.copy() for each in parameters]
@@ -145,7 +145,7 @@ def reinforcement_learning(rollouts: int = 24) -> None:
 
     for _ in range(rollouts):
         frames, chosen, rewards = [], [], []
-        for _ in range(int(random.integers(40, 120))):
+        for _ in range(int(random.integers(20, 60))):
             frames.append(cp.asarray(random.integers(0, 255, (games, side, side), "u1")))
             if len(frames) >= 4:
                 chosen.append(forward(cp.stack(frames[-4:], 1), parameters)[-1].argmax(1))
@@ -223,7 +223,7 @@ def image_pipeline(tiles: int = 24) -> None:
         below, middles = cp.cumsum(counts), (edges[1:] + edges[:-1]) / 2
         means = cp.cumsum(counts * middles) / cp.maximum(below, 1)
         split = middles[cp.argmax(below * (means - means[-1]) ** 2)]
-        mask = ndimage.binary_opening(flat > split, iterations=2)
+        mask = ndimage.binary_opening(flat > split, iterations=2, brute_force=True)
         mask = ndimage.binary_fill_holes(mask)
         cells, number = ndimage.label(mask)
         edges_of_cells = ndimage.gaussian_gradient_magnitude(nuclei, 1.5)
