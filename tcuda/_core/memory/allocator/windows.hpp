@@ -45,8 +45,8 @@ public:
     // enough, if the heap has too many windows, or if the driver or the host has no memory for the window.
     bool make(Heap &heap, std::size_t size);
 
-    // The bytes of all free pieces of a heap.
-    std::size_t free_pieces(const Heap &heap);
+    // The bytes of the largest window that make() could make, but for the bound of its pieces.
+    std::size_t largest(const Heap &heap);
 
     // Closes a window that is free as a whole. `block` is the block of the window. The pieces become free at home.
     // Needs no host memory, and cannot fail.
@@ -69,21 +69,34 @@ public:
     void free_everything(Heap &heap);
 
 private:
-    // A free block of the expandable segment, and the whole pieces in the block.
+    // A free block of the expandable segment, and the whole pieces in the block. The block may begin with the end of a
+    // piece, and end with the begin of a piece.
     struct Run {
         Address begin, end;
         Block *block;
-        Address first = 0, last = 0; // the begin and the end of the pieces
+        Address first = 0, last = 0; // the begin and the end of the whole pieces
 
         std::size_t size() const { return last - first; }
+    };
+    // A free part at the begin or at the end of a piece that is in use.
+    struct Part {
+        Address piece = 0;
+        std::size_t size = 0;
+    };
+    // The free memory of a heap of which a window can be made.
+    struct Found {
+        std::size_t whole = 0; // the bytes of the pieces that are free as a whole
+        Part end, begin;       // the longest free end and the longest free begin of a piece
+
+        std::size_t size() const { return end.size + whole + begin.size; }
     };
     using Pieces = std::vector<Segment::Mappings::iterator>;
 
     void find_runs(const Heap &heap);
-    void find_pieces(const Heap &heap);
-    Run *run_around(const Window::Range &range);
+    Found find_pieces(const Heap &heap);
+    Run *run_around(Address begin, Address end);
     bool choose(Heap &heap, std::size_t size, Pieces &pieces);
-    bool open(Heap &heap, Window &window);
+    bool open(Heap &heap, Window &window, std::size_t size);
     int map(Window &window, const Pieces &pieces);
     int unmap(Window &window);
     void let_go(std::unique_ptr<Window> window);
