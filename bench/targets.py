@@ -131,7 +131,7 @@ repeat a step hold on CUDA, too.
 SETTLED_AFTER = {"churn_large": 5, "train_sharded": 3}
 """The most replays before a replay calls no driver; 2 for the other workloads."""
 
-EXCESS_GONE = 0.88
+EXCESS_GONE = 0.875
 """The bound of the mean share that is gone of the memory that torch's default mode holds above the plan."""
 
 
