@@ -18,13 +18,13 @@
 
 namespace tcuda {
 
-// The windows of the heaps of large requests. A window makes one free block of free pieces that are not neighbours,
-// without new memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after
-// the work that used the pieces at home.
+// The windows of the heaps of large requests. A window makes one free block of free memory that lies apart, without new
+// memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after the work that
+// used the memory at home.
 //
 // A window is kept when its block is freed, so that a program that repeats itself maps nothing again. The oldest window
-// is opened that is large enough for a request and whose pieces are free. By this rule, a repetition opens the same
-// windows as the repetition before: every younger window came later in that repetition, too.
+// is opened whose pieces have enough free memory for a request. By this rule, a repetition opens the same windows as the
+// repetition before: every younger window came later in that repetition, too.
 class Windows {
 public:
     // The most windows of a heap, and the most pieces of a window. Recorded programs need far less. The bounds limit
@@ -41,14 +41,14 @@ public:
     // Opens a kept window for a request of `size` bytes. Calls no driver. Whether there was one.
     bool open_kept(Heap &heap, std::size_t size);
 
-    // Makes a window for a request of `size` bytes, and opens the window. False if the free pieces of the heap are not
+    // Makes a window for a request of `size` bytes, and opens the window. False if the free memory of the heap is not
     // enough, if the heap has too many windows, or if the driver or the host has no memory for the window.
     bool make(Heap &heap, std::size_t size);
 
-    // The bytes of the largest window that make() could make, but for the bound of its pieces.
+    // The bytes of the largest window that make() could make, without regard to `most_pieces`.
     std::size_t largest(const Heap &heap);
 
-    // Closes a window that is free as a whole. `block` is the block of the window. The pieces become free at home.
+    // Closes a window that is free as a whole. `block` is the block of the window. The memory becomes free at home.
     // Needs no host memory, and cannot fail.
     void close(Heap &heap, Block *block);
 
