@@ -19,12 +19,12 @@
 namespace tcuda {
 
 // The windows of the heaps of large requests. A window makes one free block of free memory that lies apart, without new
-// memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after the work that
-// used the memory at home.
+// memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after the work
+// that used the memory at home.
 //
 // A window is kept when its block is freed, so that a program that repeats itself maps nothing again. The oldest window
-// is opened whose pieces have enough free memory for a request. By this rule, a repetition opens the same windows as the
-// repetition before: every younger window came later in that repetition, too.
+// is opened whose pieces have enough free memory for a request. By this rule, a repetition opens the same windows as
+// the repetition before: every younger window came later in that repetition, too.
 class Windows {
 public:
     // The most windows of a heap, and the most pieces of a window. Recorded programs need far less. The bounds limit
@@ -86,7 +86,7 @@ private:
     // The free memory of a heap of which a window can be made.
     struct Found {
         std::size_t whole = 0; // the bytes of the pieces that are free as a whole
-        Part end, begin;       // the longest free end and the longest free begin of a piece
+        Part end, begin; // the longest free end and the longest free begin of a piece
 
         std::size_t size() const { return end.size + whole + begin.size; }
     };
@@ -107,7 +107,7 @@ private:
     BlockSplitter &splitter_;
     Statistics &statistics_;
     History &history_;
-    std::vector<Run> runs_;                           // the result of find_runs(), in ascending order
+    std::vector<Run> runs_; // the result of find_runs(), in ascending order
     std::vector<std::unique_ptr<Window>> unreleased_; // the driver failed to take their addresses back
 };
 
