@@ -14,6 +14,7 @@ from tcuda._process.lazy import set_steps
 from tcuda._process.lazy_names import bind_xp
 from tcuda._process.ledger import ledger_if_any, make_ledger
 from tcuda.memory._out_of_memory import raise_out_of_memory
+from tcuda.memory._relief import relieve
 from tcuda.random._defaults import install_generators
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _make_ledger(cuda: Runtime, backend: Backend) -> None:
-    make_ledger(cuda, backend, raise_out_of_memory)
+    make_ledger(cuda, backend, raise_out_of_memory, relieve)
 
 
 def _use_ledger(cuda: Runtime, backend: Backend) -> None:

@@ -1802,6 +1802,8 @@ class Ledger:
         settings: The options of the caching allocator.
         fail_memory: A function that raises the error for a lack of memory: ``fail_memory(**facts)``.
         fail_driver: A function that raises the error for a call that failed: ``fail_driver(status, call)``.
+        relieve: A function that may free memory of a device without room: ``relieve(device, size)`` returns whether to
+            try the allocation again. None for no function.
     """
 
     def __init__(
@@ -1811,6 +1813,7 @@ class Ledger:
         settings: Settings,
         fail_memory: Callable[..., NoReturn],
         fail_driver: Callable[[int, str], NoReturn],
+        relieve: Callable[[int, int], bool] | None = None,
     ) -> None: ...
     def allocate(self, device: int, size: int, stream: int) -> int:
         """Return the address of ``size`` bytes for use on ``stream``."""
@@ -1842,6 +1845,13 @@ class Ledger:
 
         Returns:
             0 if no live allocation begins there, or if its stack is not noted.
+        """
+    def can_move(self, device: int, address: int) -> bool:
+        """Return whether the program may keep the contents of the allocation that begins at ``address`` elsewhere.
+
+        Returns:
+            False if no live allocation begins there, if a graph or a capture needs the address, and for memory of a
+            private pool.
         """
     def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
         """Return the block that contains ``address``; None if no block contains the address.

@@ -141,13 +141,20 @@ def _count_stack_users(change: int) -> None:
             _ledger.keep_stacks(_stack_users > 0)
 
 
-def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[..., NoReturn]) -> None:
+def make_ledger(
+    cuda: Runtime,
+    backend: Backend,
+    raise_out_of_memory: Callable[..., NoReturn],
+    relieve: Callable[[int, int], bool],
+) -> None:
     """Make the ledger unless it exists already: a step of initialisation.
 
     Args:
         cuda: The runtime.
         backend: The array library, which may have a source of memory.
         raise_out_of_memory: A function that the core calls for a lack of memory, with the facts as keyword arguments.
+        relieve: A function that the core calls before, with the device and the size. If the function returns True, the
+            core tries the allocation again.
 
     Raises:
         ValueError: ``TCUDA_POISON_FREED`` has a value that the variable cannot have.
@@ -157,7 +164,9 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
         return
     poison = chosen_poison()
     devices = cuda.getDeviceCount()
-    made = _core.Ledger(cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error)
+    made = _core.Ledger(
+        cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error, relieve
+    )
     source = chosen_source()
     named = conf().backend or _DEFAULT_SOURCE
     if source is None and named != _DEFAULT_SOURCE:

@@ -12,6 +12,7 @@
 #include "bindings/memory/cupy_face.hpp"
 #include "bindings/memory/ledger_errors.hpp"
 #include "bindings/memory/python_ledger.hpp"
+#include "bindings/memory/python_relief.hpp"
 #include "bindings/memory/snapshot_dicts.hpp"
 #include "bindings/memory/statistics_dict.hpp"
 #include "bindings/memory/torch_memory.hpp"
@@ -54,8 +55,9 @@ DeviceLedger &of(Self &self, int device) { return self.ledger.of(device); }
 
 // An interruption during an allocation undoes the allocation.
 Address allocate(Self &self, int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
+    PythonRelief relief(self);
     const Address address =
-        guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), block_size); });
+        guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), block_size, &relief); });
     if (Interruption::pending())
         of(self, device).free(address);
     Interruption::raise_if_any();
@@ -141,8 +143,9 @@ void bind_ledger(nb::module_ &module) {
     nb::class_<ExpectedCapture>(module, "ExpectedCapture").def("end", &ExpectedCapture::end);
 
     nb::class_<Self>(module, "Ledger")
-        .def(nb::init<Driver &, int, const Settings &, nb::object, nb::object>(), nb::arg("driver"), nb::arg("devices"),
-             nb::arg("settings"), nb::arg("fail_memory"), nb::arg("fail_driver"), nb::keep_alive<1, 2>())
+        .def(nb::init<Driver &, int, const Settings &, nb::object, nb::object, nb::object>(), nb::arg("driver"),
+             nb::arg("devices"), nb::arg("settings"), nb::arg("fail_memory"), nb::arg("fail_driver"),
+             nb::arg("relieve").none() = nb::none(), nb::keep_alive<1, 2>())
         .def(
             "allocate",
             [](Self &self, int device, std::size_t size, Stream stream) {
@@ -202,6 +205,9 @@ void bind_ledger(nb::module_ &module) {
                 return nb::make_tuple(found->address, found->requested, found->size, found->allocated,
                                       found->is_private);
             },
+            nb::arg("device"), nb::arg("address"))
+        .def(
+            "can_move", [](Self &self, int device, Address address) { return of(self, device).can_move(address); },
             nb::arg("device"), nb::arg("address"))
         .def("sharing_of", sharing_of, nb::arg("device"), nb::arg("address"))
         .def(

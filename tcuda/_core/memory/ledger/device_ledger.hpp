@@ -32,6 +32,7 @@
 #include "memory/ledger/pool_routes.hpp"
 #include "memory/ledger/pools.hpp"
 #include "memory/ledger/reclaimer.hpp"
+#include "memory/ledger/relief.hpp"
 #include "memory/ledger/reported_segments.hpp"
 #include "memory/ledger/segment_view.hpp"
 #include "memory/ledger/sharing.hpp"
@@ -56,9 +57,9 @@ public:
     // Memory of at least `size` bytes from `source`, or from the caching allocator if `source` is null; 0 if `size` is
     // 0. `block_size`, unless it is null, becomes the size of the block, all of which belongs to the caller. Throws
     // OutOfMemory, DriverError or DuplicatePointer; then only the counts of failures have changed. If there is no room,
-    // calls `reclaim`, which may free memory, without a lock, and tries again if memory was freed.
+    // also after the cache was given back, asks `relief` whether to try again.
     Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
-                     std::size_t *block_size = nullptr, void (*reclaim)() = nullptr);
+                     std::size_t *block_size = nullptr, Relief *relief = nullptr);
 
     // False, with nothing changed, if no allocation begins at `address`.
     bool free(Address address) noexcept;
@@ -72,6 +73,10 @@ public:
 
     // The number of the Python stack of the allocation that begins at `address`, 0 if none is noted.
     StackId stack_of(Address address);
+
+    // Whether the program may keep the contents of the allocation that begins at `address` elsewhere. False if none
+    // begins there, if a graph or a capture needs the address, and for memory of a private pool.
+    bool can_move(Address address);
 
     // The block that contains `address`, whether the block is allocated or free.
     std::optional<FoundBlock> block_at(Address address);
@@ -195,6 +200,8 @@ public:
 
 private:
     StackId caller_stack(StackId noted) const;
+    Address try_to_allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
+                            std::size_t *block_size, StackId noted);
     Block *take(Pool &pool, Stream stream, std::size_t size);
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);

@@ -39,10 +39,10 @@ public:
     DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
 
     Address allocate(int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr,
-                     void (*reclaim)() = nullptr) {
+                     Relief *relief = nullptr) {
         const bool caching = caching_.load(std::memory_order_relaxed);
         const auto &source = caching ? *source_.load(std::memory_order_acquire) : uncached_;
-        return of(device).allocate(size, stream, source, block_size, reclaim);
+        return of(device).allocate(size, stream, source, block_size, relief);
     }
 
     // False if no live allocation of any device begins at `address`.
