@@ -194,7 +194,7 @@ tcuda.memory.on_out_of_memory(drop)
 x = xp.empty(total // 4 * 3, "B")
 print(tcuda.get_allocator_backend())
 """
-        for backend in ("native", "cupy"):
+        for backend in ("native", "cupy", "cudaMallocAsync"):
             assert output_of(program, TCUDA_ALLOC_CONF=f"backend:{backend}").split() == ["called", backend]
 
 
