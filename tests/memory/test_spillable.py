@@ -6,6 +6,7 @@ import collections.abc
 import contextlib
 import copy
 import pickle
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,13 @@ import pytest
 import tcuda
 from support.busy_streams import keep_busy
 from support.threads import in_thread, in_threads
-from tcuda.memory import Spillable, _record_memory_history, _snapshot, on_out_of_memory
+from tcuda.memory import Spillable, _movable_memory, _record_memory_history, _snapshot, on_out_of_memory
+from tcuda.memory import _spillable as spillable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
     from support.fixture_types import Changes, HoldAtMost, OutputOf
     from tcuda._backend import Backend
 
@@ -159,6 +164,10 @@ class TestArrays:
         cache = container(x=xp.arange(100_000, dtype="f8")[50_000:50_100])
         assert cache.spill() >= 800_000
         assert cache.stats().host_bytes < 2000
+        assert cache["x"].tolist() == list(range(50_000, 50_100))
+        cache["part"] = cache["x"][10::2]
+        cache.spill()
+        assert cache["part"].tolist() == list(range(50_010, 50_100, 2))
         assert cache["x"].tolist() == list(range(50_000, 50_100))
         assert cache.stats().device_bytes < 4096
 
@@ -473,11 +482,11 @@ class TestTroubles:
             with pytest.raises(tcuda.AcceleratorError):
                 cache.spill()
         assert cache.stats() == (1024, 0, 0, 0)
-        assert cache["x"].tolist() == list(range(10))
         room = [tcuda.memory.empty_pinned(80, "B")]
         with monkeypatch.context() as patch:
             patch.setattr("tcuda.memory._spillable.empty_pinned", lambda *arguments: room.pop() if room else refuse())
             assert cache.spill() == 512  # what the host has room for
+        assert cache.spill() == 512
         assert cache["y"].tolist() == list(range(20))
         assert cache["x"].tolist() == list(range(10))
 
@@ -524,6 +533,74 @@ class TestTroubles:
 
             with on_out_of_memory(drop):
                 assert int(cache["x"][-1]) == 1
+
+    def test_an_array_may_be_removed_and_replaced_while_it_comes_back(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+        cache = container(x=filled(30 * MIB, 1), y=filled(30 * MIB, 2))
+        cache.spill()
+        others = [filled(20 * MIB, 3)]
+
+        def change(device: int, size: int) -> bool:
+            others.clear()
+            del cache["x"]
+            cache["y"] = xp.full(3, 4, "B")
+            return True
+
+        with hold_at_most(12 * MIB), on_out_of_memory(change):
+            with pytest.raises(KeyError, match="x"):
+                cache["x"]
+            assert cache["y"].tolist() == [4] * 3
+        assert cache.stats()[:2] == (512, 0)
+
+    def test_an_exception_of_a_signal_handler_anywhere_loses_no_array(self, xp: Any) -> None:
+        class Interruption(BaseException):
+            pass
+
+        files = {spillable.__file__, _movable_memory.__file__}
+
+        def interrupted(call: Callable[[], object], line: int) -> int:
+            """Raise an exception at this line of the call, counted from 1; return how many lines are left then."""
+
+            def local(frame: FrameType, event: str, argument: object) -> Any:
+                nonlocal line
+                if event == "line":
+                    line -= 1
+                    if line == 0:
+                        raise Interruption
+                return local
+
+            before = sys.gettrace()
+            sys.settrace(lambda frame, event, argument: local if frame.f_code.co_filename in files else None)
+            try:
+                call()
+            except Interruption:
+                pass
+            finally:
+                sys.settrace(before)
+            return line
+
+        def is_complete(cache: Spillable[str]) -> bool:
+            return all(bool((cache[key] == ord(key.lower())).all()) for key in cache) and {*"abA"} <= {*cache}
+
+        allocated = tcuda.memory_allocated()
+        calls: list[Callable[[Spillable[str]], object]] = [
+            lambda cache: cache.spill(),
+            lambda cache: cache["b"],
+            lambda cache: cache.__setitem__("b", filled(2000, ord("b"))),
+            lambda cache: cache.pop("c"),
+        ]
+        for call in calls:
+            for line in range(1, 1000, 3):
+                cache = container(**{key: filled(2000, ord(key)) for key in "abc"})
+                cache["A"] = cache["a"][10:]
+                cache.spill(1)
+                left = interrupted(lambda: call(cache), line)  # noqa: B023
+                assert is_complete(cache)
+                cache.spill()
+                assert is_complete(cache)
+                cache.clear()
+                assert tcuda.memory_allocated() == allocated
+                if left > 0:
+                    break
 
     def test_many_threads(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         cache: Spillable[int] = Spillable()
