@@ -68,8 +68,8 @@ class Spillable(MutableMapping[K, Any]):
 
     Before the memory moves, the host waits for all devices, so that work of any stream on the array is complete. An
     array that comes back is allocated and copied on the current stream of its device. Other streams wait for the copy
-    when their threads read ``cache[key]``. ``values()`` and ``items()`` bring each array back. Several threads may use
-    the mapping.
+    when their threads read ``cache[key]``. An array that comes back in a block of :func:`tcuda.use_mem_pool` belongs to
+    that pool from then on. ``values()`` and ``items()`` bring each array back. Several threads may use the mapping.
 
     Example:
         >>> cache = tcuda.memory.Spillable()
@@ -90,7 +90,9 @@ class Spillable(MutableMapping[K, Any]):
         self._spills = self._restores = 0
         self._callback = on_out_of_memory(_spilling(weakref.ref(self)))
 
-    __reduce__ = refusing("copy or pickle", "its arrays are on devices of this process. Copy dict(container) instead.")
+    __reduce__ = refusing(
+        "copy or pickle", "its arrays belong to this process, and move between its memory and its devices."
+    )
 
     def __getitem__(self, key: K) -> Any:
         entry = self._entries[key]

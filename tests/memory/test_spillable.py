@@ -16,7 +16,7 @@ import pytest
 import tcuda
 from support.busy_streams import keep_busy
 from support.threads import in_thread, in_threads
-from tcuda.memory import Spillable, _movable_memory, _record_memory_history, _snapshot, on_out_of_memory
+from tcuda.memory import Spillable, _movable_memory, _record_memory_history, _relief, _snapshot, on_out_of_memory
 from tcuda.memory import _spillable as spillable
 
 if TYPE_CHECKING:
@@ -112,10 +112,13 @@ class TestMoreThanTheDeviceHolds:
         del kept
 
     def test_a_container_that_died_is_not_asked(self, xp: Any, hold_at_most: HoldAtMost) -> None:
+        callbacks = _relief._in_force
         cache = container(x=xp.ones(3))
         alive = weakref.ref(cache)
+        assert _relief._in_force != callbacks
         del cache
         assert alive() is None
+        assert _relief._in_force == callbacks
         with hold_at_most(ROOM):
             kept = filled(30 * MIB, 1)
             with pytest.raises(tcuda.OutOfMemoryError):

@@ -46,46 +46,41 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
         return 0;
     for (;;) {
         const StackId noted = stack(Stacks::live);
-        if (const Address address = try_to_allocate(size, stream, source, block_size, noted))
-            return address;
+        {
+            const NotedCall call(records_stacks(), noted);
+            const StackId caller = is_observed() ? caller_stack(noted) : 0;
+            const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
+            Lock lock(mutex_);
+            if (!waits_.empty() || checkpoint_.is_recorded())
+                settle(lock, false);
+            Pool &pool = routes_.empty() ? pools_.common() : routes_.pool_for(capture, pools_.common());
+            Block *block = nullptr;
+            if (source != nullptr && &pool == &pools_.common()) {
+                block = take_from_source(lock, source, size, stream);
+            } else if (const std::size_t rounded = native_.rounded(size)) {
+                block = take(pool, stream, rounded);
+                if (block == nullptr)
+                    block = take_or_grow(lock, pool, stream, rounded, noted);
+            } else {
+                ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
+            }
+            if (block != nullptr) {
+                live_.add(block, size, capture, noted);
+                if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
+                    observer->memory_allocated(block->address, size, device_, stream, caller);
+                if (block_size != nullptr)
+                    *block_size = block->size;
+                if (poison_.is_on())
+                    poison_.fill(lock, block);
+                return block->address;
+            }
+        }
         // Here the thread has Python's lock again, if the thread had the lock before.
         if (relief == nullptr || !relief->relieve(device_, size)) {
             Lock lock(mutex_);
             fail(lock, size, stream, noted);
         }
     }
-}
-
-// Returns 0 if there is no room.
-Address DeviceLedger::try_to_allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
-                                      std::size_t *block_size, StackId noted) {
-    const NotedCall call(records_stacks(), noted);
-    const StackId caller = is_observed() ? caller_stack(noted) : 0;
-    const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
-    Lock lock(mutex_);
-    if (!waits_.empty() || checkpoint_.is_recorded())
-        settle(lock, false);
-    Pool &pool = routes_.empty() ? pools_.common() : routes_.pool_for(capture, pools_.common());
-    Block *block = nullptr;
-    if (source != nullptr && &pool == &pools_.common()) {
-        block = take_from_source(lock, source, size, stream);
-    } else if (const std::size_t rounded = native_.rounded(size)) {
-        block = take(pool, stream, rounded);
-        if (block == nullptr)
-            block = take_or_grow(lock, pool, stream, rounded, noted);
-    } else {
-        ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
-    }
-    if (block == nullptr)
-        return 0;
-    live_.add(block, size, capture, noted);
-    if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
-        observer->memory_allocated(block->address, size, device_, stream, caller);
-    if (block_size != nullptr)
-        *block_size = block->size;
-    if (poison_.is_on())
-        poison_.fill(lock, block);
-    return block->address;
 }
 
 // Takes free memory. Makes room in the table of live blocks before, so that nothing can fail once the block is taken.

@@ -200,8 +200,6 @@ public:
 
 private:
     StackId caller_stack(StackId noted) const;
-    Address try_to_allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
-                            std::size_t *block_size, StackId noted);
     Block *take(Pool &pool, Stream stream, std::size_t size);
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
