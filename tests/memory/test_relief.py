@@ -180,6 +180,7 @@ class TestCalls:
         with pytest.raises(TypeError, match="callback"):
             on_out_of_memory(callback)
 
+    @pytest.mark.alone
     def test_no_source_of_memory_does_without_the_callbacks(self, output_of: OutputOf) -> None:
         program = """
 import tcuda
