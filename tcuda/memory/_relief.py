@@ -69,17 +69,20 @@ class on_out_of_memory:
         TypeError: ``callback`` cannot be called.
 
     Example:
-        >>> total = tcuda.mem_get_info()[1]  # bytes
-        >>> cache = [xp.empty(total // 2, dtype="uint8")]
+        >>> tcuda.empty_cache()
+        >>> room = 1 << 26  # bytes
+        >>> tcuda.set_per_process_memory_fraction((tcuda.memory_reserved() + room) / tcuda.mem_get_info()[1])
+        >>> cache = [xp.empty(room // 2, dtype="uint8")]
         >>> def drop_one(device, size):
         ...     if not cache:
         ...         return False  # nothing is left to drop
         ...     cache.pop()
         ...     return True
         >>> with tcuda.memory.on_out_of_memory(drop_one):
-        ...     x = xp.empty(total // 4 * 3, dtype="uint8")
+        ...     x = xp.empty(room // 4 * 3, dtype="uint8")
         >>> len(cache)
         0
+        >>> tcuda.set_per_process_memory_fraction(1.0)
     """
 
     def __init__(self, callback: Callback) -> None:

@@ -180,23 +180,25 @@ class TestCalls:
         with pytest.raises(TypeError, match="callback"):
             on_out_of_memory(callback)
 
-    @pytest.mark.alone
-    def test_no_source_of_memory_does_without_the_callbacks(self, output_of: OutputOf) -> None:
+    @pytest.mark.parametrize("backend", ["native", "cupy", pytest.param("cudaMallocAsync", marks=pytest.mark.emulated)])
+    def test_no_source_of_memory_does_without_the_callbacks(self, output_of: OutputOf, backend: str) -> None:
         program = """
 import tcuda
 from tcuda import xp
 tcuda.init()
-total = tcuda.mem_get_info()[1]
-kept = [xp.empty(total // 2, "B")]
+room = 64 << 20
+if tcuda.get_allocator_backend() != "cudaMallocAsync":  # whose memory no fraction limits
+    tcuda.set_per_process_memory_fraction((tcuda.memory_reserved() + room) / tcuda.mem_get_info()[1])
+kept = [xp.empty(room // 2, "B")]
 def drop(device, size):
     print("called")
     return bool(kept and kept.pop() is not None)
 tcuda.memory.on_out_of_memory(drop)
-x = xp.empty(total // 4 * 3, "B")
+x = xp.empty(room // 4 * 3, "B")
 print(tcuda.get_allocator_backend())
 """
-        for backend in ("native", "cupy", "cudaMallocAsync"):
-            assert output_of(program, TCUDA_ALLOC_CONF=f"backend:{backend}").split() == ["called", backend]
+        settings = {"TCUDA_ALLOC_CONF": f"backend:{backend}", "TCUDA_EMULATED_MEMORY": "64MiB"}
+        assert output_of(program, **settings).split() == ["called", backend]
 
 
 class TestInsideACallback:
