@@ -88,7 +88,7 @@ class on_out_of_memory:
     def __init__(self, callback: Callback) -> None:
         """Call the callback from now on."""
         global _in_force
-        self.callback = function(callback, "callback")
+        self._callback = function(callback, "callback")
         with _lock:
             _in_force = (*_in_force, self)
 
@@ -119,7 +119,7 @@ def relieve(device: int, size: int) -> bool:
         return False
     _thread.devices = before | {device}
     try:
-        return any(each.callback(device, size) for each in _in_force)
+        return any(each._callback(device, size) for each in _in_force)
     finally:
         _thread.devices = before
 
