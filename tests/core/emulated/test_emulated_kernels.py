@@ -88,11 +88,21 @@ __global__ void two_places(int *out) {
 __global__ void foreign_mask() { __syncwarp(0x1); }
 __global__ void at(int *p, long long i) { p[i] = 5; }
 __global__ void from(int *p, long long i, int *out) { *out = p[i]; }
-__global__ void pages(int *memory, int count, const int *last) {
-    for (int i = 0; i < count; i += 1024) memory[0] += memory[i];
-    memory[0] += *last;
-}
 __global__ void wide(double *p, int *out) { *out = *p != 0; }
+#define WALK(name, type)                                                                                               \
+    __global__ void name(const char *memory, const long long *places, int count, char *out) {                          \
+        for (int i = 0; i < count; ++i) *(type *)out = *(const type *)(memory + places[i]);                            \
+    }
+WALK(walk_1, char)
+WALK(walk_2, short)
+WALK(walk_4, int)
+WALK(walk_8, double)
+WALK(walk_16, float4)
+__global__ void waits(int *next, int *out, int *ends) {
+    out[(*next)++] = BLOCK * THREADS + RANK;
+    if (RANK % 3 == 1) __activemask();
+    ends[BLOCK * THREADS + RANK] += 1;
+}
 __global__ void fixed(int i, int *out) { __shared__ int s[8]; s[i] = 1; *out = s[0]; }
 __global__ void quotient(int a, int b, int *out) { *out = a / b; }
 __global__ void asserts(int n) { assert(threadIdx.x != n && "no"); }
@@ -205,6 +215,17 @@ def test_threads_start_in_the_order_of_their_numbers_block_after_block(module: E
     out = ints(2 * 3 * 2 * 24)
     assert Launch(module, "order", (2, 3, 4), ints(1), out, grid=(2, 3, 2)).run() is None
     np.testing.assert_array_equal(out, np.arange(out.size))
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_threads_that_wait_change_neither_the_order_nor_the_number_of_the_others(
+    module: EmulatedModule, block: tuple[int, ...]
+) -> None:
+    threads = 2 * int(np.prod(block))
+    out, ends = ints(threads), ints(threads)
+    assert Launch(module, "waits", block, ints(1), out, ends, grid=(2,)).run() is None
+    np.testing.assert_array_equal(out, np.arange(threads))
+    np.testing.assert_array_equal(ends, np.ones(threads))
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -367,13 +388,38 @@ def test_no_address_passes_the_checks_by_chance(module: EmulatedModule, address:
     assert launch.run()[:2] == ("access", address)  # without allow()
 
 
-def test_an_access_at_the_end_of_the_address_space_is_reported_although_its_page_is_known(
-    module: EmulatedModule,
+@pytest.mark.parametrize("length", [48, 49, 55, 63])
+@pytest.mark.parametrize("start", [0, 2, 8, 13])
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+def test_an_access_outside_is_reported_after_accesses_inside_by_the_same_statement(
+    module: EmulatedModule, size: int, start: int, length: int
 ) -> None:
-    # Pages share few slots. The kernel reads every page of memory that has more pages than there are slots.
-    memory = np.zeros(65 << 10, np.int32)
-    report = Launch(module, "pages", (1,), memory, memory.size, 2**64 - 4).run()
-    assert report == ("access", 2**64 - 4, 4, False, (0, 0, 0), (0, 0, 0))
+    """The module remembers the memory of each statement, here a range that need not begin or end at an element."""
+    array, out = np.zeros(128, np.uint8), np.zeros(32, np.uint8)
+    begin, target = (-(-each.ctypes.data // 16) * 16 for each in (array, out))
+    first, end = -(-start // size) * size, (start + length) // size * size
+    for wrong in (end, first - size, -size - begin, -begin):
+        places = np.array([first, end - size, first, wrong], np.int64)
+        ranges = [(begin + start, begin + start + length), (target, target + size)]
+        ranges.append((places.ctypes.data, places.ctypes.data + places.nbytes))
+        inside, outside = (
+            Launch(module, f"walk_{size}", (1,), begin, places, count, target, ranges=ranges).run() for count in (3, 4)
+        )
+        assert inside is None
+        assert outside[:4] == ("access", (begin + wrong) % 2**64, size, False)
+
+
+@pytest.mark.parametrize("size", [2, 4, 8, 16])
+def test_a_misaligned_access_is_reported_after_accesses_of_the_same_statement(
+    module: EmulatedModule, size: int
+) -> None:
+    array = np.zeros(128, np.uint8)
+    begin = -(-array.ctypes.data // 16) * 16
+    places = np.array([0, 32, 33], np.int64)
+    ranges = [(begin, begin + 96), (places.ctypes.data, places.ctypes.data + places.nbytes)]
+    kind, text, *_ = Launch(module, f"walk_{size}", (1,), begin, places, 3, begin + 64, ranges=ranges).run()
+    assert kind == "misaligned"
+    assert f"{begin + 33:#x}, which is no multiple of" in text
 
 
 def test_a_wide_access_must_end_inside_the_range(module: EmulatedModule) -> None:

@@ -8,14 +8,12 @@ extern "C" {
 
 #define TCUDA_CHECK(name, type, size, write)                                                                           \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
-        tcuda::access<size, write>((tcuda::abi::Address)place, __builtin_return_address(0));                           \
+        tcuda::access<size, write, false>((tcuda::abi::Address)place);                                                 \
     }
 // The compiler calls these functions for types with this alignment. A type of 16 bytes may have an alignment of 8 bytes.
 #define TCUDA_ALIGNED_CHECK(name, type, size, write)                                                                   \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
-        const auto address = (tcuda::abi::Address)place;                                                               \
-        tcuda::check_alignment(address, size, write, __builtin_return_address(0));                                     \
-        tcuda::access<size, write>(address, __builtin_return_address(0));                                              \
+        tcuda::access<size, write, true>((tcuda::abi::Address)place);                                                  \
     }
 #define TCUDA_RANGE_CHECK(name, type, write)                                                                           \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place, __SIZE_TYPE__ size) {                                         \
