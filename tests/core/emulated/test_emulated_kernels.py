@@ -97,7 +97,7 @@ WALK(walk_1, char)
 WALK(walk_2, short)
 WALK(walk_4, int)
 WALK(walk_8, double)
-WALK(walk_16, float4)
+WALK(walk_16, __int128)
 __global__ void waits(int *next, int *out, int *ends) {
     out[(*next)++] = BLOCK * THREADS + RANK;
     if (RANK % 3 == 1) __activemask();
