@@ -394,16 +394,17 @@ def test_no_address_passes_the_checks_by_chance(module: EmulatedModule, address:
 def test_an_access_outside_is_reported_after_accesses_inside_by_the_same_statement(
     module: EmulatedModule, size: int, start: int, length: int
 ) -> None:
-    """The module remembers the memory of each statement, here a range that need not begin or end at an element."""
-    array, out = np.zeros(128, np.uint8), np.zeros(32, np.uint8)
+    """The module remembers the memory of each statement, here two ranges that need not begin or end at an element."""
+    array, out = np.zeros(2048, np.uint8), np.zeros(32, np.uint8)
     begin, target = (-(-each.ctypes.data // 16) * 16 for each in (array, out))
     first, end = -(-start // size) * size, (start + length) // size * size
-    for wrong in (end, first - size, -size - begin, -begin):
-        places = np.array([first, end - size, first, wrong], np.int64)
-        ranges = [(begin + start, begin + start + length), (target, target + size)]
-        ranges.append((places.ctypes.data, places.ctypes.data + places.nbytes))
+    far = 1024
+    for wrong in (end, first - size, far - size, -(-(far + length) // size) * size, -size - begin, -begin):
+        places = np.array([first, far, end - size, far, first, wrong], np.int64)
+        ranges = [(begin + start, begin + start + length), (begin + far, begin + far + length)]
+        ranges += [(each.ctypes.data, each.ctypes.data + each.nbytes) for each in (places, out)]
         inside, outside = (
-            Launch(module, f"walk_{size}", (1,), begin, places, count, target, ranges=ranges).run() for count in (3, 4)
+            Launch(module, f"walk_{size}", (1,), begin, places, count, target, ranges=ranges).run() for count in (5, 6)
         )
         assert inside is None
         assert outside[:4] == ("access", (begin + wrong) % 2**64, size, False)

@@ -18,6 +18,11 @@ constexpr abi::Touch volatile_touch_of(bool write) {
     return write ? abi::Touch::volatile_write : abi::Touch::volatile_read;
 }
 
+TCUDA_ACCESS bool is_in(const abi::Span &slot, abi::Address address, unsigned size) {
+    const abi::Address offset = address - slot.begin;
+    return __builtin_expect(offset < slot.bytes && slot.bytes - offset >= size, 1);
+}
+
 #ifdef TCUDA_RACES
 
 // The linker knows the bounds of the variables of the headers.
@@ -113,11 +118,6 @@ TCUDA_ACCESS bool is_usual(abi::Address address, abi::Address cells, const void 
     return true;
 }
 
-TCUDA_ACCESS bool is_in(const abi::Span &slot, abi::Address address, unsigned size) {
-    const abi::Address offset = address - slot.begin;
-    return __builtin_expect(offset < slot.bytes && slot.bytes - offset >= size, 1);
-}
-
 template <unsigned size, bool write>
 inline TCUDA_UNSANITIZED __attribute__((noinline)) void note_rarer(abi::Address address, abi::Address cells,
                                                                    const void *site) {
@@ -194,12 +194,20 @@ TCUDA_ACCESS void touch(abi::Address, unsigned long long, abi::Touch, const void
 #ifdef TCUDA_UNCHECKED // The compiler calls the functions of checks.h only for the steps.
 template <unsigned size, bool write, bool aligned> TCUDA_ACCESS void access(abi::Address) {}
 #else
-// Out of the way of the usual accesses.
+// Out of the way of the usual accesses. A place of the code that uses several arrays in turn finds the memory of an access
+// in a slot that the address chooses.
 template <unsigned size, bool write, bool aligned>
 inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void check_rarer(abi::Address address, const void *site) {
     if (aligned)
         check_alignment(address, size, write, site);
-    check_slot(address, size, write, site);
+    abi::Span &other = slots[static_cast<unsigned>(address >> 9) * 0x9e3779b1u >> 24]; // Arrays begin at multiples of 512.
+    static_assert(abi::slot_count == 256, "the place has 8 bits");
+    if (is_in(other, address, size)) {
+        slot_of(site) = other;
+    } else {
+        check_slot(address, size, write, site);
+        other = slot_of(site);
+    }
 }
 
 // Checks a plain access in few instructions: the beginning of a slot is a multiple of 16, so an aligned access that
