@@ -60,8 +60,8 @@ enum class Touch : unsigned {
 // Whose accesses a fence orders.
 enum class Scope : unsigned { block, device };
 
-// The slot of an access, by the place of the code behind the call that checks the access. Most places of a kernel use one
-// array, so the accesses to an array do not take the slots of another. Two calls are at least 8 bytes apart.
+// The slot of an access, by the place of the code behind the call that checks the access. Most places of a kernel use
+// one array, so the accesses to an array do not take the slots of another. Two calls are at least 8 bytes apart.
 TCUDA_NOTE unsigned slot_place(Address site) { return static_cast<unsigned>(site >> 3) % slot_count; }
 
 TCUDA_NOTE unsigned record_place(Address address) {
@@ -90,8 +90,7 @@ struct Kernel {
 
 // The threads of the current block that have not been started.
 struct Cursor {
-    // The first such thread when a thread waits. Otherwise threads with a smaller y or z may still have to be started by
-    // the module.
+    // The first such thread while a thread waits. Otherwise the module may still have to start threads before this one.
     Index next;
     bool waited; // whether the running thread has waited, so that other threads may have been started meanwhile
 };

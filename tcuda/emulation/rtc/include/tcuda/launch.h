@@ -66,8 +66,8 @@ alignas(4096) TCUDA_HIDDEN char shared_memory[abi::shared_capacity];
 
 // Threads
 
-// Begins the threads of the block that have the same y and z as the first that has not been started. False if all threads
-// have been started.
+// Begins the threads of the block that have the same y and z as the first that has not been started. False if all
+// threads have been started.
 inline TCUDA_UNSANITIZED __attribute__((noinline)) bool begin_row() {
     abi::Index &next = cursor.next;
     if (next.z == blockDim.z)
@@ -267,7 +267,8 @@ template <typename... Types, void (*function)(Types...)> struct Entry<void (*)(T
         (void)arguments;
     }
 
-    // The number of a thread is in a register, because the next thread must not wait until the number is stored and loaded.
+    // The number of a thread is in a register, because the next thread must not wait until the number is stored and
+    // loaded.
     static void run_each(Types... arguments) {
         while (begin_row()) {
             unsigned x = threadIdx.x;

@@ -194,14 +194,14 @@ TCUDA_ACCESS void touch(abi::Address, unsigned long long, abi::Touch, const void
 #ifdef TCUDA_UNCHECKED // The compiler calls the functions of checks.h only for the steps.
 template <unsigned size, bool write, bool aligned> TCUDA_ACCESS void access(abi::Address) {}
 #else
-// Out of the way of the usual accesses. A place of the code that uses several arrays in turn finds the memory of an access
-// in a slot that the address chooses.
+// Out of the way of the usual accesses. A place of the code that uses several arrays in turn finds the memory of an
+// access in a slot that the address chooses. Arrays begin at multiples of 512 bytes.
 template <unsigned size, bool write, bool aligned>
 inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void check_rarer(abi::Address address, const void *site) {
     if (aligned)
         check_alignment(address, size, write, site);
-    abi::Span &other = slots[static_cast<unsigned>(address >> 9) * 0x9e3779b1u >> 24]; // Arrays begin at multiples of 512.
     static_assert(abi::slot_count == 256, "the place has 8 bits");
+    abi::Span &other = slots[static_cast<unsigned>(address >> 9) * 0x9e3779b1u >> 24];
     if (is_in(other, address, size)) {
         slot_of(site) = other;
     } else {
