@@ -36,6 +36,7 @@ from tcuda.graphs._body import BOOL, give_streams_back
 from tcuda.graphs._end import end_capture
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies
+from tcuda.memory._pools import MemPool
 from tcuda.random import Generator
 
 if TYPE_CHECKING:
@@ -148,16 +149,19 @@ class CUDAGraph:
 
     @undone_by(_undo_begin)
     def capture_begin(
-        self, pool: PoolId | None = None, capture_error_mode: str = "global", check_input_liveness: bool = False
+        self,
+        pool: PoolId | MemPool | None = None,
+        capture_error_mode: str = "global",
+        check_input_liveness: bool = False,
     ) -> None:
         """Begin to capture the work of the current stream (``cudaStreamBeginCapture``).
 
         :class:`tcuda.graph` calls this method, and ends the capture if an error occurs.
 
         Args:
-            pool: The pool whose memory to use: the result of :func:`graph_pool_handle`, or of :meth:`pool` of another
-                graph; a new pool if None. Graphs that share a pool must be replayed in the order of their captures, and
-                must not run at the same time.
+            pool: The pool whose memory to use: a :class:`MemPool`, or the result of :func:`graph_pool_handle` or of
+                :meth:`pool` of another graph; a new pool if None. Graphs that share a pool must be replayed in the
+                order of their captures, and must not run at the same time.
             capture_error_mode: The threads that must not wait for streams during the capture: all threads
                 (``"global"``), this thread (``"thread_local"``), or no thread (``"relaxed"``). In every mode, all
                 threads may allocate memory.
@@ -167,7 +171,7 @@ class CUDAGraph:
         Raises:
             RuntimeError: The graph has captured already, the current stream is a default stream, or
                 ``capture_error_mode`` is unknown.
-            TypeError: ``pool`` is not the handle of a pool, or ``capture_error_mode`` is not a ``str``.
+            TypeError: ``pool`` is neither a pool nor the handle of a pool, or ``capture_error_mode`` is not a ``str``.
             AcceleratorError: The current stream is capturing.
 
         Example:
@@ -714,13 +718,14 @@ class CUDAGraph:
         """
         self._debug = True
 
-    def debug_dump(self, debug_path: str | os.PathLike[str]) -> None:
+    def debug_dump(self, debug_path: str | os.PathLike[str], *, verbose: bool = True) -> None:
         """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``).
 
         ``tcuda graph-viz`` draws the file. Without :meth:`enable_debug_mode`, the call only warns, as in torch.
 
         Args:
             debug_path: The path of the file.
+            verbose: Whether the file has all that CUDA knows of each node, such as the arguments of kernels.
 
         Raises:
             RuntimeError: The graph was neither captured after :meth:`enable_debug_mode` nor made with
@@ -748,18 +753,21 @@ class CUDAGraph:
                 "There is no graph to dump: call enable_debug_mode() before the capture, or make the graph with "
                 "keep_graph=True."
             )
-        cuda.graphDebugDotPrint(self._graph, _checked_path(debug_path), GRAPH_DOT_VERBOSE)
+        cuda.graphDebugDotPrint(self._graph, _checked_path(debug_path), GRAPH_DOT_VERBOSE if verbose else 0)
 
 
 _Generator = Generator  # because a parameter of register_generator_state() has the name Generator, as in torch
 
 
 def _checked_pool(pool: Any) -> PoolId:
-    """Return ``pool`` if ``pool`` is the handle of a pool.
+    """Return the handle of a pool.
 
     Raises:
-        TypeError: ``pool`` is not the handle of a pool, or is ``(0, 0)``.
+        TypeError: ``pool`` is neither a pool nor the handle of a pool, or is ``(0, 0)``.
     """
+    if isinstance(pool, MemPool):
+        pool._open_on(cuda.getDevice())
+        return pool.id
     if pool_id(pool, "capture_begin(): pool") == (0, 0):
         raise TypeError("capture_begin(): pool is (0, 0), which names no separate pool; pass None for a new pool.")
     return pool  # type: ignore[no-any-return]

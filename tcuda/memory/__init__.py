@@ -56,6 +56,9 @@ from tcuda.memory._snapshots import (
     _get_memory_metadata as _get_memory_metadata,
 )
 from tcuda.memory._snapshots import (
+    _memory_metadata_supported as _memory_metadata_supported,
+)
+from tcuda.memory._snapshots import (
     _record_memory_history as _record_memory_history,
 )
 from tcuda.memory._snapshots import (

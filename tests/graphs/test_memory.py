@@ -156,6 +156,17 @@ class TestMemory:
         tcuda.empty_cache()
         assert held_by(handle) == 0
 
+    @pytest.mark.parametrize("device", [0, pytest.param(1, marks=pytest.mark.multigpu)])
+    def test_comes_from_a_pool_of_the_program(self, xp: Any, device: int) -> None:
+        pool = tcuda.MemPool()  # opened on the device 0
+        with tcuda.device(device):
+            graph, y = captured(lambda: xp.full(1000, 2.0), pool=pool)
+            assert graph.pool() == pool.id
+            assert pool_of(y) == pool.id
+            del pool  # the graph and the array keep the memory
+            graph.replay()
+            assert (y.get() == 2).all()
+
     def test_of_other_threads_comes_from_the_common_pool(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         with tcuda.graph(graph):
             y = xp.zeros(1000)

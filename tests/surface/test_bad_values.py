@@ -100,13 +100,16 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".including_emulation": ALL,
     ".abbreviated": ALL,
     ".enabled": ALL,
-    "graph.enable_annotations": ALL,
+    ".enable_annotations": ALL,
+    ".verbose": ALL,
     # tcuda ignores these parameters of torch.
     ".include_traces": ALL,
+    ".annotation_config": ALL,
     ".check_input_liveness": ALL,
     ".allow_unused_input": ALL,
     # A priority out of range is clamped to the range.
     ".priority": INTEGERS,
+    "GreenContext.num_sms": frozenset(["True"]),
     ".stream_ptr": frozenset(["True", "2**31", "2**40"]),
     ".data_ptr": frozenset(["True", "2**31", "2**40"]),
     ".pool": frozenset(["None"]),
