@@ -67,6 +67,9 @@ EMPTY = frozenset(["bytes", "list", "dict"])
 # For a device, None and mostly also a negative integer mean the current device.
 LEGITIMATE: dict[str, frozenset[str]] = {
     ".device": NEGATIVE | {"None"},
+    ".device_index": frozenset(["None"]),
+    "accelerator.get_memory_info.device_index": NEGATIVE | {"None"},
+    "accelerator.set_stream.stream": frozenset(["None"]),
     "StreamContext.stream": frozenset(["None"]),
     "caching_allocator_alloc.size": frozenset(["True"]),
     "caching_allocator_alloc.stream": frozenset(["None", "True", "2**31", "2**40"]),
@@ -102,6 +105,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".enabled": ALL,
     ".enable_annotations": ALL,
     ".verbose": ALL,
+    ".check_available": ALL,
     # tcuda ignores these parameters of torch.
     ".include_traces": ALL,
     ".annotation_config": ALL,
@@ -229,7 +233,17 @@ GOOD: dict[str, Callable[[], Any]] = {
     "traceback": lambda: None,
 }
 
-MODULES = (tcuda, tcuda.memory, tcuda.random, tcuda.graphs, tcuda.streams, tcuda.nvtx, tcuda.profiler, tcuda.comm)
+MODULES = (
+    tcuda,
+    tcuda.memory,
+    tcuda.random,
+    tcuda.graphs,
+    tcuda.streams,
+    tcuda.nvtx,
+    tcuda.profiler,
+    tcuda.comm,
+    tcuda.accelerator,
+)
 WITHOUT_SIGNATURE = {"DeferredCudaCallError", "OutOfMemoryError"}  # exceptions take any arguments
 NOT_CALLED = {"memory.Usage", "memory.AliveSite", "cudaStatus"}
 """Usage and AliveSite are tuples of figures, and cudaStatus is a class of constants."""
