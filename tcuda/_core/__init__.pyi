@@ -143,6 +143,14 @@ class CudaCalls:
         """
     def event_record_with_flags(self, event: int, stream: int, flags: int) -> int:
         """Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``)."""
+    def stream_create_with_priority(self, flags: int, priority: int) -> tuple[int, int]:
+        """Return a status, and a new stream of the current context (``cuStreamCreateWithPriority``)."""
+    def stream_flags(self, stream: int) -> tuple[int, int]:
+        """Return a status, and the flags of ``stream`` (``cuStreamGetFlags``)."""
+    def stream_priority(self, stream: int) -> tuple[int, int]:
+        """Return a status, and the priority of ``stream`` (``cuStreamGetPriority``)."""
+    def graph_dot_print(self, graph: int, path: str, flags: int) -> int:
+        """Write ``graph`` to a file in the DOT language, and return a status (``cuGraphDebugDotPrint``)."""
 
 class GreenContexts:
     """Calls for green contexts, made through the driver; each returns a status first.

@@ -197,6 +197,10 @@ struct SupplementCalls {
     Call<int(Uuid *, Device)> device_uuid{"cuDeviceGetUuid_v2"};
     Call<int(int *least, int *greatest)> stream_priority_range{"cuCtxGetStreamPriorityRange"};
     Call<int(Event, Stream, unsigned flags)> event_record_with_flags{"cuEventRecordWithFlags"};
+    Call<int(Stream *, unsigned flags, int priority)> stream_create_with_priority{"cuStreamCreateWithPriority"};
+    Call<int(Stream, unsigned *flags)> stream_flags{"cuStreamGetFlags"};
+    Call<int(Stream, int *priority)> stream_priority{"cuStreamGetPriority"};
+    Call<int(Graph, const char *path, unsigned flags)> graph_dot_print{"cuGraphDebugDotPrint"};
 };
 
 // The functions of a group. Throws std::runtime_error that names the first function that cannot be found.

@@ -37,7 +37,6 @@ _FROM_CUPY = (
     "freeAsync",
     "getDevice",
     "getDeviceCount",
-    "graphDebugDotPrint",
     "graphDestroy",
     "graphLaunch",
     "hostRegister",
@@ -59,16 +58,15 @@ _FROM_CUPY = (
     "profilerStop",
     "runtimeGetVersion",
     "streamBeginCapture",
-    "streamCreateWithPriority",
     "streamDestroy",
     "streamEndCapture",
-    "streamGetFlags",
-    "streamGetPriority",
     "streamSynchronize",
     "streamWaitEvent",
 )
 """The calls that CuPy has under the same name and with the same meaning."""
 
+_FROM_LATER_CUPY = ("graphDebugDotPrint", "streamCreateWithPriority", "streamGetFlags", "streamGetPriority")
+"""Calls of CuPy 14 and later. With an older CuPy, methods make them through the driver."""
 
 _KINDS_OF_NODES = (
     "kernel",
@@ -94,7 +92,7 @@ class CudaRuntime:
 
     name = "cuda"
 
-    if TYPE_CHECKING:  # __init__ sets the members of _FROM_CUPY
+    if TYPE_CHECKING:  # __init__ sets the members of _FROM_CUPY, and replaces those of _FROM_LATER_CUPY
 
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
@@ -111,7 +109,7 @@ class CudaRuntime:
         self._runtime = runtime
         self._watch: CudaWatch | None = None
         self._cuda_major = driver.get_build_version() // 1000
-        for name in _FROM_CUPY:
+        for name in (*_FROM_CUPY, *(later for later in _FROM_LATER_CUPY if hasattr(runtime, later))):
             setattr(self, name, translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
         # CuPy raises OverflowError for an index that CUDA's int cannot hold. No device has such an index.
         self.setDevice: Callable[[int], None] = translating(
@@ -152,6 +150,35 @@ class CudaRuntime:
         status, least, greatest = self._calls.stream_priority_range()
         _check(status, "cuCtxGetStreamPriorityRange()")
         return least, greatest
+
+    def streamCreateWithPriority(self, flags: int, priority: int) -> int:
+        """Return a new stream of the current device (``cuStreamCreateWithPriority``)."""
+        self._make_context()
+        status, stream = self._calls.stream_create_with_priority(flags, priority)
+        _check(status, "cuStreamCreateWithPriority({}, {})", flags, priority)
+        return stream
+
+    def streamGetFlags(self, stream: int) -> int:
+        """Return the flags of ``stream`` (``cuStreamGetFlags``)."""
+        self._make_context()
+        status, flags = self._calls.stream_flags(stream)
+        _check(status, "cuStreamGetFlags({:#x})", stream)
+        return flags
+
+    def streamGetPriority(self, stream: int) -> int:
+        """Return the priority of ``stream`` (``cuStreamGetPriority``)."""
+        self._make_context()
+        status, priority = self._calls.stream_priority(stream)
+        _check(status, "cuStreamGetPriority({:#x})", stream)
+        return priority
+
+    def graphDebugDotPrint(self, graph: int, path: str, flags: int) -> None:
+        """Write ``graph`` to a file in the DOT language (``cuGraphDebugDotPrint``)."""
+        _check(self._calls.graph_dot_print(graph, path, flags), "cuGraphDebugDotPrint({:#x})", graph)
+
+    def _make_context(self) -> None:
+        """Make the context of the current device current, which the driver needs. Every capture allows the call."""
+        self._runtime.memGetInfo()
 
     def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
         """Record ``event`` on ``stream`` (``cuEventRecordWithFlags``)."""

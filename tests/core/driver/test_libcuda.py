@@ -23,6 +23,14 @@ assert calls.device_uuid(2)[0] == 101
 assert calls.stream_priority_range() == (0, 0, -5)
 assert calls.event_record_with_flags(5, 6, 1) == 0
 assert calls.event_record_with_flags(5, 6, 0) == 400
+assert calls.stream_create_with_priority(1, -3) == (0, 19)
+assert calls.stream_create_with_priority(2, 0)[0] == 1
+assert calls.stream_flags(19) == (0, 1)
+assert calls.stream_flags(9)[0] == 400
+assert calls.stream_priority(19) == (0, -3)
+assert calls.stream_priority(9)[0] == 400
+assert calls.graph_dot_print(7, "graph.dot", 1) == 0
+assert calls.graph_dot_print(7, "graph.dot", 0) == 304
 print("done")
 """
         assert output_of(code, LD_LIBRARY_PATH=driver_stub) == "done"
