@@ -37,7 +37,7 @@ class Capture:
 
     Attributes:
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
-        events: What every launch of the graph refers to: external events, and the green contexts of the capture.
+        events: What every launch of the graph refers to: external events, green contexts, and pools of memory.
         host_memory: The arrays of the host that every launch of the graph reads.
         mode: The ``CAPTURE_...`` mode of the capture.
         bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.

@@ -167,6 +167,25 @@ class TestMemory:
             graph.replay()
             assert (y.get() == 2).all()
 
+    def test_of_a_pool_in_the_capture_is_kept_with_the_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        pool, y = tcuda.MemPool(), xp.zeros(1000)
+        with tcuda.graph(graph):
+            with tcuda.use_mem_pool(pool):
+                x = xp.full(1000, 3.0)
+            y[...] = x * 2
+            assert pool_of(x) == pool.id
+            del x
+        handle = pool.id
+        del pool
+        tcuda.synchronize()
+        tcuda.empty_cache()
+        assert held_by(handle) > 0
+        graph.replay()
+        assert (y.get() == 6).all()
+        graph.reset()
+        tcuda.empty_cache()
+        assert held_by(handle) == 0
+
     def test_of_other_threads_comes_from_the_common_pool(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         with tcuda.graph(graph):
             y = xp.zeros(1000)
