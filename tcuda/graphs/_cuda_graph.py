@@ -721,7 +721,7 @@ class CUDAGraph:
     def debug_dump(self, debug_path: str | os.PathLike[str], *, verbose: bool = True) -> None:
         """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``).
 
-        ``tcuda graph-viz`` draws the file. Without :meth:`enable_debug_mode`, the call only warns, as in torch.
+        ``tcuda graph-viz`` draws the file.
 
         Args:
             debug_path: The path of the file.
@@ -745,9 +745,6 @@ class CUDAGraph:
             ...     os.listdir(folder)
             ['graph.dot']
         """
-        if not self._debug:
-            warnings.warn("CUDA Graphs debug not enabled, set with [graph].enable_debug_mode()", stacklevel=2)
-            return
         if not self._graph:
             raise RuntimeError(
                 "There is no graph to dump: call enable_debug_mode() before the capture, or make the graph with "
