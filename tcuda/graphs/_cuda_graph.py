@@ -623,6 +623,23 @@ class CUDAGraph:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self._pool
 
+    def pools(self) -> list[PoolId]:
+        """Return the handles of all pools of memory that the graph keeps: that of :meth:`pool` first.
+
+        The others are those that blocks of :func:`use_mem_pool` used during the capture.
+
+        Raises:
+            RuntimeError: The graph has captured nothing yet.
+
+        Example:
+            >>> mine, g = tcuda.MemPool(), tcuda.CUDAGraph()
+            >>> with tcuda.graph(g), tcuda.use_mem_pool(mine):
+            ...     x = xp.ones(1000)
+            >>> g.pools() == [g.pool(), mine.id]
+            True
+        """
+        return list(dict.fromkeys([self.pool(), *(used.id for used in self._events if isinstance(used, MemPool))]))
+
     def raw_cuda_graph(self) -> int:
         """Return the ``cudaGraph_t``.
 

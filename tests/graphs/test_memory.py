@@ -176,6 +176,7 @@ class TestMemory:
             assert pool_of(x) == pool.id
             del x
         handle = pool.id
+        assert graph.pools() == [graph.pool(), handle]
         del pool
         tcuda.synchronize()
         tcuda.empty_cache()
@@ -185,6 +186,8 @@ class TestMemory:
         graph.reset()
         tcuda.empty_cache()
         assert held_by(handle) == 0
+        with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+            graph.pools()
 
     def test_of_other_threads_comes_from_the_common_pool(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         with tcuda.graph(graph):
