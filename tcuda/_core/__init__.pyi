@@ -123,6 +123,8 @@ class CapturedState:
         Returns:
             A status. A failure leaves the generator unchanged.
         """
+    def follow(self, before: CapturedState) -> None:
+        """Let :meth:`prepare` set the node of ``before``, because the executable graph was made of that graph."""
 
 class CudaCalls:
     """Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.
@@ -189,6 +191,47 @@ class CudaGraphs:
         """Destroy a ``cudaGraphExec_t``, and return a status; the call is allowed while streams capture."""
     def contents(self, graph: int) -> tuple[int, int, list[int]]:
         """Return a status, the number of nodes, and the numbers in their parameters that may be addresses."""
+
+class GraphChanges:
+    """Changes of executable graphs; each call returns a status first. The calls are allowed while streams capture.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def update(self, exec: int, graph: int) -> tuple[int, int, int]:
+        """Give ``exec`` the parameters of the nodes of ``graph``.
+
+        Returns:
+            A status, the ``CUgraphExecUpdateResult``, and the place in ``graph`` of the node that cannot be updated; -1
+            if the node is not known.
+        """
+    def move(
+        self, graphs: Sequence[int], exec: int, begin: int, end: int, offset: int, block_begin: int, block_end: int
+    ) -> tuple[int, int, int, list[int], int, int]:
+        """Add ``offset`` to the addresses from ``begin`` to ``end`` in the parameters of all nodes.
+
+        A failure, a doubtful node, and addresses that no node has leave everything as it was.
+
+        Args:
+            graphs: The graph, and the bodies of its conditional nodes.
+            exec: The executable graph that is updated; 0 for none.
+            begin: The first address that moves.
+            end: The first address that does not move.
+            offset: The number to add, modulo 2**64.
+            block_begin: The begin of the allocation. A node that has another address of the allocation is doubtful.
+            block_end: The end of the allocation.
+
+        Returns:
+            A status, the number of nodes with such addresses, the first doubtful node, counted over all graphs, the
+            numbers that may be addresses after the move, and the last two results of :meth:`update`. The number of the
+            node is -1 if no node is doubtful.
+        """
+    def set_enabled(self, exec: int, graph: int, place: int, enabled: bool) -> int:
+        """Let launches of ``exec`` do or skip the node at ``place`` of ``graph``, and return a status."""
+    def is_enabled(self, exec: int, graph: int, place: int) -> tuple[int, bool]:
+        """Return a status, and whether launches of ``exec`` do the node at ``place`` of ``graph``."""
 
 class ConditionalNodes:
     """Conditional nodes in captures; each call returns a status first.
@@ -1459,6 +1502,12 @@ class RaceDetector:
             IndexError: The graph has no such node.
             ValueError: The graph belongs to another detector.
         """
+    def follow(self, graph: RaceGraph, before: RaceGraph) -> None:
+        """Let the launches of ``graph`` come after those of ``before``: both stand for one executable graph.
+
+        Raises:
+            ValueError: A graph belongs to another detector.
+        """
     def launch(self, graph: RaceGraph, device: int, stream: int) -> None:
         """Note a launch of a graph, and compare the accesses of its nodes with those before.
 
@@ -1963,6 +2012,13 @@ class Ledger:
         """Keep the allocations that contain these addresses and are older than the capture; return where they begin.
 
         Page-locked allocations of the host are kept too. Their addresses are returned as they are.
+        """
+    def release_holds(self, held: Sequence[int], replayed: bool) -> None:
+        """Release the allocations that :meth:`hold` returned.
+
+        Args:
+            held: The allocations.
+            replayed: Whether the graph was launched. The allocations are then released after the work of the devices.
         """
     def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
         """Release the allocations that :meth:`hold` returned, and the pool.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tcuda._core import Driver, RaceDetector
 
@@ -82,6 +82,42 @@ class GraphNode(NamedTuple):
     kernel: str | None
     event: int
     before: list[int]
+
+    def in_words(self, place: int) -> str:
+        """Return words for the node, which is at ``place`` of its graph."""
+        return f"node {place} ({self.kernel or self.kind})"
+
+
+class Move(NamedTuple):
+    """A move of the addresses of an array to another array of the same layout.
+
+    Attributes:
+        begin: The first address that moves.
+        end: The first address behind those that move.
+        offset: The number that is added to the addresses.
+        block_begin: The begin of the allocation. Its other addresses may reach the array, too.
+        block_end: The end of the allocation.
+    """
+
+    begin: int
+    end: int
+    offset: int
+    block_begin: int
+    block_end: int
+
+
+class Moved(NamedTuple):
+    """What a move has changed in a graph.
+
+    Attributes:
+        nodes: The number of nodes that have addresses which move.
+        addresses: The addresses of all nodes after the move, as :class:`GraphContents` has them.
+        doubtful: A node that has another address of the allocation, in words; an empty text if there is none.
+    """
+
+    nodes: int
+    addresses: list[int]
+    doubtful: str
 
 
 class Conditional(NamedTuple):
@@ -223,6 +259,34 @@ class Runtime(Protocol):
 
     def graphExecGetId(self, graphExec: int) -> int:
         """Return the number by which profilers name ``graphExec``; 0 if the driver has no such numbers."""
+
+    # Changes of executable graphs. A failure leaves the graph and the executable graph as they were. The calls are
+    # allowed during captures.
+
+    def graphExecUpdate(self, graphExec: int, graph: int) -> None:
+        """Give ``graphExec`` the parameters of the nodes of ``graph``, which has the same shape.
+
+        Raises:
+            AcceleratorError: The shapes differ (910). The details name the node.
+        """
+
+    def graphMove(self, graphs: Sequence[int], graphExec: int, move: Move) -> Moved:
+        """Move addresses in the parameters of all nodes. Nothing is changed if a node is doubtful.
+
+        Args:
+            graphs: The graph, and the bodies of its conditional nodes.
+            graphExec: The executable graph of the graph; 0 for none.
+            move: The move.
+
+        Raises:
+            AcceleratorError: The nodes cannot work on the other memory (910). The details name the node.
+        """
+
+    def graphNodeSetEnabled(self, graphExec: int, graph: int, place: int, enabled: bool) -> None:
+        """Let launches of ``graphExec`` do or skip the node at ``place`` of ``graph``, of which it was made."""
+
+    def graphNodeGetEnabled(self, graphExec: int, graph: int, place: int) -> bool:
+        """Return whether launches of ``graphExec`` do the node at ``place`` of ``graph``."""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give another process the same kind of devices."""

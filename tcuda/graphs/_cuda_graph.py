@@ -33,6 +33,7 @@ from tcuda._runtime.protocol import (
     STREAM_LEGACY,
 )
 from tcuda.graphs._body import BOOL, give_streams_back
+from tcuda.graphs._changing_graph import ChangingGraph
 from tcuda.graphs._end import end_capture
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies
@@ -61,7 +62,7 @@ _WHAT_A_BODY_MAY_CONTAIN = (
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
 
 
-class CUDAGraph:
+class CUDAGraph(ChangingGraph):
     """Captured work of one or more streams, which a program launches as a whole (``torch.cuda.CUDAGraph``).
 
     :class:`tcuda.graph` captures work into a ``CUDAGraph``. Memory that is allocated on the capturing streams comes
@@ -122,7 +123,9 @@ class CUDAGraph:
         self._executable = 0
         self._nodes = 0
         self._captured = False
-        self._has_bodies = False
+        self._number = 0
+        self._body_graphs = ()
+        self._origin = None
         self._replayed = False
         self._held: list[int] = []
         self._states: tuple[Any, ...] = ()
@@ -274,13 +277,14 @@ class CUDAGraph:
             addresses = [*addresses, *cuda.graphContents(body).addresses]
         self._held = ledger().hold(addresses, capture.number)
         self._nodes = nodes
-        self._has_bodies = bool(capture.bodies)
+        self._number = capture.number
+        self._body_graphs = tuple(capture.bodies)
         self._states = tuple(capture.states.values())
         self._events = tuple(capture.events)
         self._host_memory = tuple(capture.host_memory)
         if not self._keep_graph:
             self._executable = self._new_executable()
-            if not (self._debug or self._states):  # debug_dump() and the states need the nodes
+            if not self._needs_nodes():
                 graph, self._graph = self._graph, 0
                 cuda.graphDestroy(graph)
         self._captured = True
@@ -294,6 +298,10 @@ class CUDAGraph:
                 "device or stream.",
                 stacklevel=stacklevel(),
             )
+
+    def _needs_nodes(self) -> bool:
+        """Return whether the graph keeps its nodes without ``keep_graph=True``: for the picture, or for the states."""
+        return self._debug or bool(self._states)
 
     def _abandon_capture(self) -> None:
         """End the capture and drop the captured work."""
@@ -399,7 +407,7 @@ class CUDAGraph:
         try:
             return cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
         except AcceleratorError as error:
-            if error.error_code != Status.INVALID_VALUE or not self._has_bodies:
+            if error.error_code != Status.INVALID_VALUE or not self._body_graphs:
                 raise
             raise AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN) from error
 
@@ -454,8 +462,8 @@ class CUDAGraph:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
         if not self._captured:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
-        self._replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
-        if self._has_bodies:  # CUDA allows only one executable of such a graph at any time
+        self._replayed = self._was_replayed()
+        if self._body_graphs:  # CUDA allows only one executable of such a graph at any time
             self._destroy_executable()
         made = self._new_executable()
         before, self._executable = self._executable, made
@@ -463,6 +471,10 @@ class CUDAGraph:
             self._find_launcher()
         if before:
             cuda.graphExecDestroy(before)
+        self._forget_origin()
+
+    def _was_replayed(self) -> bool:
+        return self._replayed or (self._launcher is not None and self._launcher.launched)
 
     def _destroy_executable(self) -> None:
         before, self._executable = self._executable, 0
@@ -545,8 +557,9 @@ class CUDAGraph:
 
     def _release(self) -> None:
         pool, held = self._pool, self._held
-        replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
+        replayed = self._was_replayed()
         graph, executable, events_and_memory = self._graph, self._executable, (self._events, self._host_memory)
+        origin = self._origin
         self._forget()
         try:
             if executable:
@@ -555,7 +568,10 @@ class CUDAGraph:
             try:
                 if graph:
                     cuda.graphDestroy(graph)
+                if origin is not None:
+                    cuda.graphDestroy(origin[0])
             finally:
+                del origin
                 del events_and_memory  # only now, because the graph referred to them
                 if pool is not None:
                     ledger().release_graph(pool, held, replayed)

@@ -217,6 +217,7 @@ UNUSED(cuGraphLaunch)
 UNUSED(cuGraphMemsetNodeGetParams)
 UNUSED(cuGraphChildGraphNodeGetGraph)
 UNUSED(cuFuncGetParamInfo)
+UNUSED(cuKernelGetParamInfo)
 UNUSED(cuGraphAddKernelNode_v2)
 UNUSED(cuGraphExecKernelNodeSetParams_v2)
 #endif

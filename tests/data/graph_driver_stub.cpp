@@ -28,6 +28,7 @@ UNUSED(cuGraphMemcpyNodeGetParams)
 UNUSED(cuGraphMemsetNodeGetParams)
 UNUSED(cuGraphChildGraphNodeGetGraph)
 UNUSED(cuFuncGetParamInfo)
+UNUSED(cuKernelGetParamInfo)
 UNUSED(cuGraphAddKernelNode_v2)
 UNUSED(cuGraphExecKernelNodeSetParams_v2)
 

@@ -131,6 +131,8 @@ struct GraphCalls {
     Call<int(GraphNode, MemsetNode *)> memset_node{"cuGraphMemsetNodeGetParams"};
     Call<int(GraphNode, Graph *)> child_graph{"cuGraphChildGraphNodeGetGraph"};
     Call<int(Function, std::size_t index, std::size_t *offset, std::size_t *size)> parameter_info{"cuFuncGetParamInfo"};
+    Call<int(std::uintptr_t kernel, std::size_t index, std::size_t *offset, std::size_t *size)> kernel_parameter_info{
+        "cuKernelGetParamInfo"};
     Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, const KernelNode *)> add_kernel_node{
         "cuGraphAddKernelNode_v2"};
     Call<int(GraphExec, GraphNode, const KernelNode *)> set_kernel_node{"cuGraphExecKernelNodeSetParams_v2"};
@@ -172,6 +174,16 @@ struct GraphNodeCalls {
     Call<int(const char **name, std::uintptr_t kernel)> kernel_name{"cuKernelGetName"};
     Call<int(GraphNode, Event *)> recorded_event{"cuGraphEventRecordNodeGetEvent"};
     Call<int(GraphNode, Event *)> awaited_event{"cuGraphEventWaitNodeGetEvent"};
+};
+
+// Changes of the nodes of graphs and of executable graphs. A driver of CUDA 12.4 or later has these functions.
+struct GraphChangeCalls {
+    Call<int(GraphNode, const KernelNode *)> set_kernel_node{"cuGraphKernelNodeSetParams_v2"};
+    Call<int(GraphNode, const MemcpyNode *)> set_memcpy_node{"cuGraphMemcpyNodeSetParams"};
+    Call<int(GraphNode, const MemsetNode *)> set_memset_node{"cuGraphMemsetNodeSetParams"};
+    Call<int(GraphExec, Graph, UpdateResult *)> update{"cuGraphExecUpdate_v2"};
+    Call<int(GraphExec, GraphNode, unsigned enabled)> set_enabled{"cuGraphNodeSetEnabled"};
+    Call<int(GraphExec, GraphNode, unsigned *enabled)> get_enabled{"cuGraphNodeGetEnabled"};
 };
 
 // The numbers by which profilers name graphs and nodes: a driver of CUDA 13.1 or later has these functions.

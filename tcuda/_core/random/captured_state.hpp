@@ -33,6 +33,10 @@ public:
     // Returns a status. A failure leaves the generator unchanged.
     int prepare(libcuda::GraphExec exec);
 
+    // Lets prepare() set the node of `before`: an executable graph that was updated keeps the nodes of the graph of
+    // which it was made.
+    void follow(const CapturedState &before) { node_ = before.node_; }
+
     std::uintptr_t words() const { return words_; }
 
 private:

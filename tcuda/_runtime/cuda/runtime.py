@@ -11,10 +11,11 @@ from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
 from tcuda._runtime.cuda.watch import CudaWatch
-from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
+from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved
+from tcuda._runtime.update_failures import update_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _GREEN_CONTEXTS = 12_080
 """The first driver for green contexts, as in torch."""
@@ -253,6 +254,52 @@ class CudaRuntime:
         status, number = self._nodes.number_of(graphExec)
         _check(status, "cuGraphExecGetId({:#x})", graphExec)
         return number
+
+    def graphExecUpdate(self, graphExec: int, graph: int) -> None:
+        """Give ``graphExec`` the parameters of the nodes of ``graph`` (``cuGraphExecUpdate``)."""
+        status, result, place = self._changes.update(graphExec, graph)
+        if status:
+            raise self._update_failure(status, graph, graphExec, result, place)
+
+    def graphMove(self, graphs: Sequence[int], graphExec: int, move: Move) -> Moved:
+        """Move addresses in the parameters of all nodes (``cuGraphKernelNodeSetParams``, ``cuGraphExecUpdate``)."""
+        offset = move.offset % 2**64
+        status, nodes, doubtful, addresses, result, place = self._changes.move(
+            graphs, graphExec, move.begin, move.end, offset, move.block_begin, move.block_end
+        )
+        if status:
+            raise self._update_failure(status, graphs[0], graphExec, result, place)
+        return Moved(nodes, addresses, self._words_for(graphs, doubtful))
+
+    def _update_failure(self, status: int, graph: int, graphExec: int, result: int, place: int) -> AcceleratorError:
+        call = f"cuGraphExecUpdate({graphExec:#x}, {graph:#x})"
+        return update_failure(status, call, result, place, self.graphNodes(graph))
+
+    def _words_for(self, graphs: Sequence[int], number: int) -> str:
+        """Return a node, by its number in the nodes of all graphs, in words."""
+        if number < 0:
+            return ""
+        for graph in graphs:
+            nodes = self.graphNodes(graph)
+            if number < len(nodes):
+                break
+            number -= len(nodes)
+        return nodes[number].in_words(number) + ("" if graph == graphs[0] else " of a body")
+
+    def graphNodeSetEnabled(self, graphExec: int, graph: int, place: int, enabled: bool) -> None:
+        """Let launches of ``graphExec`` do or skip a node (``cuGraphNodeSetEnabled``)."""
+        status = self._changes.set_enabled(graphExec, graph, place, enabled)
+        _check(status, "cuGraphNodeSetEnabled({:#x}, {}, {:d})", graphExec, place, enabled)
+
+    def graphNodeGetEnabled(self, graphExec: int, graph: int, place: int) -> bool:
+        """Return whether launches of ``graphExec`` do a node (``cuGraphNodeGetEnabled``)."""
+        status, enabled = self._changes.is_enabled(graphExec, graph, place)
+        _check(status, "cuGraphNodeGetEnabled({:#x}, {})", graphExec, place)
+        return enabled
+
+    @functools.cached_property
+    def _changes(self) -> _core.GraphChanges:
+        return _core.GraphChanges()
 
     def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
         """Capture a conditional node (``cuGraphConditionalHandleCreate``, ``cuGraphAddNode``)."""

@@ -38,6 +38,7 @@ from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
 from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
+from tcuda._runtime.emulated.graph_changes import MovedGraph, can_be_disabled, difference, without
 from tcuda._runtime.emulated.graphs import Executable, Graph, Node
 from tcuda._runtime.emulated.green_contexts import WORK_QUEUES, GreenContexts
 from tcuda._runtime.emulated.handles import Handles
@@ -67,7 +68,9 @@ from tcuda._runtime.protocol import (
     STREAM_DEFAULT,
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
+    Moved,
 )
+from tcuda._runtime.update_failures import update_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -77,8 +80,9 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
+    from tcuda._runtime.emulated.graphs import Places
     from tcuda._runtime.emulated.memory import Copy
-    from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
+    from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move
 
 _VERSION = 13000
 
@@ -972,7 +976,7 @@ class EmulatedRuntime:
         with self._lock:
             call = "cudaGraphInstantiate({:#x}, {})", graph, flags
             captured = self._graph(graph, call)
-            if any(captured.bodies()) and any(known.graph is captured for known in list(self._executables.values())):
+            if any(captured.bodies()) and any(known.source is captured for known in list(self._executables.values())):
                 raise failure(Status.INVALID_VALUE, call)  # only one executable of such a graph may exist
             if not has_legal_bodies(captured, self._can_use):
                 raise failure(Status.INVALID_VALUE, call)
@@ -1034,10 +1038,59 @@ class EmulatedRuntime:
         return self._graph(graph, ("cudaGraphGetNodes({:#x})", graph)).described()
 
     def graphExecGetId(self, graphExec: int) -> int:
-        executable = self._executables.get(graphExec)
+        return self._executable(graphExec, ("cudaGraphExecGetId({:#x})", graphExec)).number
+
+    def graphExecUpdate(self, graphExec: int, graph: int) -> None:
+        call = "cudaGraphExecUpdate({:#x}, {:#x})", graphExec, graph
+        with self._lock:
+            executable, other = self._executable(graphExec, call), self._graph(graph, call)
+            found = difference(executable.source, other, self._memory.owner)
+            if found is not None:
+                text = call[0].format(*call[1:])
+                status = Status.GRAPH_EXEC_UPDATE_FAILURE
+                raise update_failure(status, text, found.result, found.place, other.described())
+            self._change(executable, other, executable.disabled)
+            executable.preparations.clear()
+
+    def graphMove(self, graphs: Sequence[int], graphExec: int, move: Move) -> Moved:
+        call = "cudaGraphKernelNodeSetParams({:#x})", graphs[0]
+        with self._lock:
+            executable = self._executable(graphExec, call) if graphExec else None
+            moved = MovedGraph(self._graph(graphs[0], call), move)
+            if moved.nodes and not moved.doubtful:
+                self._graphs[graphs[0]] = moved.graph
+                self._conditionals.replace(moved.conditionals)
+                if executable is not None:
+                    self._change(executable, moved.graph, executable.disabled)
+            addresses = [address for graph in graphs for address in self._graph(graph, call).contents().addresses]
+            return Moved(moved.nodes, addresses, moved.doubtful)
+
+    def graphNodeSetEnabled(self, graphExec: int, graph: int, place: int, enabled: bool) -> None:
+        call = "cudaGraphNodeSetEnabled({:#x}, {}, {:d})", graphExec, place, enabled
+        with self._lock:
+            executable = self._executable(graphExec, call)
+            if not can_be_disabled(self._graph(graph, call), place):
+                raise failure(Status.INVALID_VALUE, call)
+            disabled = executable.disabled - {place} if enabled else executable.disabled | {place}
+            self._change(executable, executable.source, disabled)
+
+    def graphNodeGetEnabled(self, graphExec: int, graph: int, place: int) -> bool:
+        call = "cudaGraphNodeGetEnabled({:#x}, {})", graphExec, place
+        with self._lock:
+            executable = self._executable(graphExec, call)
+            if not can_be_disabled(self._graph(graph, call), place):
+                raise failure(Status.INVALID_VALUE, call)
+            return place not in executable.disabled
+
+    def _change(self, executable: Executable, source: Graph, disabled: Places) -> None:
+        executable.change(source, disabled, without(source, disabled) if disabled else source)
+        self.races.changed(executable)
+
+    def _executable(self, handle: int, call: Call) -> Executable:
+        executable = self._executables.get(handle)
         if executable is None:
-            raise failure(Status.INVALID_VALUE, ("cudaGraphExecGetId({:#x})", graphExec))
-        return executable.number
+            raise failure(Status.INVALID_VALUE, call)
+        return executable
 
     def _graph(self, handle: int, call: Call) -> Graph:
         graph = self._graphs.get(handle)

@@ -326,6 +326,12 @@ void bind_ledger(nb::module_ &module) {
             },
             nb::arg("addresses"), nb::arg("capture"))
         .def(
+            "release_holds",
+            [](Self &self, const std::vector<Address> &held, bool replayed) {
+                guarded_without_lock(self, [&] { self.ledger.release_holds(held, replayed); });
+            },
+            nb::arg("held"), nb::arg("replayed"))
+        .def(
             "release_graph",
             [](Self &self, PoolId id, const std::vector<Address> &held, bool replayed) {
                 guarded_without_lock(self, [&] { self.ledger.release_graph(id, held, replayed); });

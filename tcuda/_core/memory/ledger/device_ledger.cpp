@@ -422,19 +422,31 @@ std::vector<Address> DeviceLedger::hold(const std::vector<Address> &addresses, C
     return holds_.hold(addresses, capture);
 }
 
+void DeviceLedger::release_holds(const std::vector<Address> &held, bool replayed) {
+    Lock lock(mutex_);
+    std::list<GraphHolds::Hold> own = holds_.own(held);
+    release_own(lock, own, replayed);
+    if (!captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
+}
+
 void DeviceLedger::release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
     Lock lock(mutex_);
     std::list<GraphHolds::Hold> own = holds_.own(held);
     note_replays(pools_.at(id));
     const bool last = pools_.release(id);
-    if (!replayed)
-        holds_.release(lock, own);
-    else if (!own.empty())
-        holds_.release_later(own, checkpoint_.request());
+    release_own(lock, own, replayed);
     if (!captures_.any() && checkpoint_.advance(lock))
         settle_replays(lock);
     else if (last)
         reclaimer_.give_back_idle_pools(lock);
+}
+
+void DeviceLedger::release_own(Lock &lock, std::list<GraphHolds::Hold> &own, bool replayed) {
+    if (!replayed)
+        holds_.release(lock, own);
+    else if (!own.empty())
+        holds_.release_later(own, checkpoint_.request());
 }
 
 // Pools

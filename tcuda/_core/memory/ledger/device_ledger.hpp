@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -99,11 +100,13 @@ public:
     // The body of a conditional node, which is a part of a capture with a number of its own.
     void begin_part(CaptureId capture, CaptureId part);
     void end_part(CaptureId part) noexcept;
-    // Keeps the allocations that have one of these addresses until release_graph(), also if they are freed before.
-    // Leaves out the allocations that were made in the capture. Returns where the allocations begin.
+    // Keeps the allocations that have one of these addresses until release_holds() or release_graph(), also if they are
+    // freed before. Leaves out the allocations that were made in the capture. Returns where the allocations begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
-    // Lets go of those `held` addresses that are on this device, and of the pool. The memory goes back once the device
-    // has done the replays. Waits for nothing.
+    // Lets go of those `held` addresses that are on this device. The memory goes back once the device has done the
+    // replays. Waits for nothing.
+    void release_holds(const std::vector<Address> &held, bool replayed);
+    // The same, and lets go of the pool.
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed);
 
     // Pools. A pool exists until it has no users and none of its memory is in use; then its memory is given back.
@@ -203,6 +206,7 @@ private:
     CaptureId capture_of(Stream stream);
     void settle(Lock &lock, bool wait);
     void note_replays(Pool &pool);
+    void release_own(Lock &lock, std::list<GraphHolds::Hold> &own, bool replayed);
     void settle_replays(Lock &lock);
 
     // Each component has state of its own, all of it guarded by `mutex_`. A component takes no lock itself: it gets the

@@ -128,18 +128,13 @@ public:
         held.insert(held.end(), own.begin(), own.end());
         return held;
     }
+    void release_holds(const std::vector<Address> &held, bool replayed) {
+        host_.release(held);
+        for_each_ledger([&](DeviceLedger &ledger) { ledger.release_holds(held, replayed); });
+    }
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
         host_.release(held);
-        std::exception_ptr failure;
-        for (const auto &ledger : ledgers_) {
-            try {
-                ledger->release_graph(id, held, replayed);
-            } catch (...) {
-                failure = std::current_exception();
-            }
-        }
-        if (failure)
-            std::rethrow_exception(failure);
+        for_each_ledger([&](DeviceLedger &ledger) { ledger.release_graph(id, held, replayed); });
     }
 
     // While the result lives, the events that this thread causes have the stack of the caller in the histories. All
@@ -173,6 +168,20 @@ public:
     }
 
 private:
+    // Calls `function` for each device, also after a failure, and then throws the last failure.
+    template <typename Function> void for_each_ledger(Function function) {
+        std::exception_ptr failure;
+        for (const auto &ledger : ledgers_) {
+            try {
+                function(*ledger);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+        }
+        if (failure)
+            std::rethrow_exception(failure);
+    }
+
     Driver &driver_;
     CaptureGate gate_;
     std::mutex mutex_;

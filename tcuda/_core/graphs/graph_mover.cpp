@@ -1,0 +1,177 @@
+#include "graphs/graph_mover.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "driver/status.hpp"
+
+namespace tcuda {
+namespace {
+
+constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+
+std::size_t words_of(std::size_t bytes) { return (bytes + word_bytes - 1) / word_bytes; }
+
+} // namespace
+
+int GraphMover::read(libcuda::Graph graph) { return read_nodes(graph, false); }
+
+int GraphMover::read_nodes(libcuda::Graph graph, bool nested) {
+    std::size_t count = 0;
+    if (const int status = graphs_.nodes(graph, nullptr, &count))
+        return status;
+    std::vector<libcuda::GraphNode> nodes(count);
+    if (const int status = count == 0 ? success : graphs_.nodes(graph, nodes.data(), &count))
+        return status;
+    for (const libcuda::GraphNode node : nodes) {
+        if (const int status = read_node(node))
+            return status;
+        number_ += nested ? 0 : 1;
+    }
+    return success;
+}
+
+int GraphMover::read_node(libcuda::GraphNode node) {
+    // Nearly every node is a kernel, so the type of the node is asked for only if this fails.
+    libcuda::KernelNode launch{};
+    if (graphs_.kernel_node(node, &launch) == success) {
+        read_kernel(node, launch);
+        return success;
+    }
+    int type = 0;
+    if (const int status = graphs_.node_type(node, &type))
+        return status;
+    switch (type) {
+    case libcuda::node_type_memcpy:
+        return read_copy(node);
+    case libcuda::node_type_memset:
+        return read_fill(node);
+    case libcuda::node_type_graph: {
+        libcuda::Graph child = 0;
+        const int status = graphs_.child_graph(node, &child);
+        return status != success ? status : read_nodes(child, true);
+    }
+    default:
+        return success;
+    }
+}
+
+void GraphMover::read_kernel(libcuda::GraphNode node, const libcuda::KernelNode &launch) {
+    if (launch.parameters == nullptr) {
+        if (launch.extra != nullptr) // the arguments are in a buffer without a description
+            doubt();
+        return;
+    }
+    const std::vector<std::size_t> &sizes = parameters_.sizes(launch);
+    // The same loop as that of GraphReader: a pointer is aligned to its size, in a structure too.
+    bool uses = false;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        for (std::size_t at = 0; at + word_bytes <= sizes[i]; at += word_bytes) {
+            std::uintptr_t word;
+            std::memcpy(&word, static_cast<const char *>(launch.parameters[i]) + at, word_bytes);
+            uses |= move_.moves(word);
+            moved(word);
+        }
+    if (!uses)
+        return;
+    Kernel kernel{node, launch, sizes, {}, {}};
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const std::size_t first = kernel.before.size();
+        kernel.before.resize(first + words_of(sizes[i]));
+        std::memcpy(kernel.before.data() + first, launch.parameters[i], sizes[i]);
+        kernel.after.resize(kernel.before.size());
+        for (std::size_t word = first; word < kernel.before.size(); ++word) {
+            const bool is_whole = (word - first + 1) * word_bytes <= sizes[i];
+            const std::uint64_t value = kernel.before[word];
+            kernel.after[word] = is_whole && move_.moves(value) ? value + move_.offset : value;
+        }
+    }
+    kernels_.push_back(std::move(kernel));
+}
+
+int GraphMover::read_copy(libcuda::GraphNode node) {
+    Simple<libcuda::MemcpyNode> copy{node, {}, {}};
+    if (const int status = graphs_.memcpy_node(node, &copy.before))
+        return status;
+    copy.after = copy.before;
+    const bool source = move_end(&copy.after.source), target = move_end(&copy.after.target);
+    if (source || target)
+        copies_.push_back(copy);
+    return success;
+}
+
+bool GraphMover::move_end(libcuda::MemcpyEnd *end) {
+    std::uintptr_t &address = end->memory_type == libcuda::memory_type_host ? end->host : end->device;
+    const bool uses = move_.moves(address);
+    address = moved(address);
+    return uses;
+}
+
+int GraphMover::read_fill(libcuda::GraphNode node) {
+    Simple<libcuda::MemsetNode> fill{node, {}, {}};
+    if (const int status = graphs_.memset_node(node, &fill.before))
+        return status;
+    fill.after = fill.before;
+    fill.after.target = moved(fill.before.target);
+    if (move_.moves(fill.before.target))
+        fills_.push_back(fill);
+    return success;
+}
+
+std::uintptr_t GraphMover::moved(std::uintptr_t word) {
+    if (word < libcuda::least_address)
+        return word;
+    if (move_.doubts(word))
+        doubt();
+    const std::uintptr_t to = move_.moves(word) ? word + move_.offset : word;
+    addresses_.push_back(to);
+    return to;
+}
+
+void GraphMover::doubt() {
+    if (doubtful_ < 0)
+        doubtful_ = static_cast<std::ptrdiff_t>(number_);
+}
+
+int GraphMover::set(const Kernel &kernel, const std::vector<std::uint64_t> &arguments) const {
+    std::vector<void *> pointers;
+    std::size_t first = 0;
+    for (const std::size_t size : kernel.sizes) {
+        pointers.push_back(const_cast<std::uint64_t *>(arguments.data() + first));
+        first += words_of(size);
+    }
+    libcuda::KernelNode launch = kernel.launch;
+    launch.parameters = pointers.data();
+    launch.extra = nullptr;
+    return changes_.set_kernel_node(kernel.node, &launch);
+}
+
+int GraphMover::apply() {
+    int status = success;
+    for (const Kernel &kernel : kernels_)
+        status = status != success ? status : set(kernel, kernel.after);
+    for (const Simple<libcuda::MemcpyNode> &copy : copies_)
+        status = status != success ? status : changes_.set_memcpy_node(copy.node, &copy.after);
+    for (const Simple<libcuda::MemsetNode> &fill : fills_)
+        status = status != success ? status : changes_.set_memset_node(fill.node, &fill.after);
+    if (status != success)
+        undo();
+    return status;
+}
+
+void GraphMover::undo() {
+    for (const Kernel &kernel : kernels_)
+        set(kernel, kernel.before);
+    for (const Simple<libcuda::MemcpyNode> &copy : copies_)
+        changes_.set_memcpy_node(copy.node, &copy.before);
+    for (const Simple<libcuda::MemsetNode> &fill : fills_)
+        changes_.set_memset_node(fill.node, &fill.before);
+}
+
+std::vector<std::uintptr_t> GraphMover::addresses() {
+    std::sort(addresses_.begin(), addresses_.end());
+    addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
+    return std::move(addresses_);
+}
+
+} // namespace tcuda
