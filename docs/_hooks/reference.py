@@ -15,6 +15,7 @@ _OPTIONS = {
     "tcuda.emulation.xp.RawModule": _CALLED,
     "tcuda.emulation.xp.ElementwiseKernel": f"{_CALLED}\n      inherited_members: true",
     "tcuda.emulation.xp.ReductionKernel": f"{_CALLED}\n      inherited_members: true",
+    "tcuda.CUDAGraph": "\n    options:\n      inherited_members: true",
     "tcuda.sanitizer.Report": (
         "\n    options:\n      members: [races, possible, operations, suppressed, summary, count, as_dict]"
     ),
