@@ -123,8 +123,11 @@ class CapturedState:
         Returns:
             A status. A failure leaves the generator unchanged.
         """
-    def follow(self, before: CapturedState) -> None:
-        """Let :meth:`prepare` set the node of ``before``, because the executable graph was made of that graph."""
+    def follow(self, before: CapturedState | None) -> None:
+        """Let :meth:`prepare` set the node of ``before``, because the executable graph was made of that graph.
+
+        With None, :meth:`prepare` sets the own node again.
+        """
 
 class CudaCalls:
     """Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.

@@ -194,9 +194,11 @@ class ChangingGraph:
                 ledger().release_graph(pool, held, replayed)
 
     def _forget_origin(self) -> None:
-        """Destroy the graph of which the executable graph was made, if it is not the graph with the present work."""
+        """Destroy the graph of which the executable graph was made before there was an executable of ``_graph``."""
         origin, self._origin = self._origin, None
         if origin is not None:
+            for state in self._states:
+                state.follow(None)
             cuda.graphDestroy(origin[0])
 
     if TYPE_CHECKING:
@@ -259,7 +261,7 @@ class ChangingGraph:
     def _place(self, node: int, call: str) -> int:
         """Return the place of a node of the graph, which is instantiated if it is not."""
         place = operator.index(node)
-        self._require_nodes(call, self._graph)
+        self._require_nodes(call, self._graph if self._keep_graph else 0)
         if not 0 <= place < self._nodes:
             raise IndexError(f"{call}: node is {place}, but the graph has {self._nodes} nodes.")
         if not self._executable:

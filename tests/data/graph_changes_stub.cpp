@@ -38,11 +38,15 @@ static Copy copy;
 static Fill fill;
 static Word refused = 0;
 static int status_of_update = 0;
-static bool in_buffer = false; // whether the arguments of the second kernel are in a buffer without a description
+static bool in_buffer = false;
 static unsigned enabled[6] = {1, 1, 1, 1, 1, 1};
 
 static void *first[] = {&pointer_of[0], structure, &number}, *second[] = {&pointer_of[1]}, *inner[] = {&pointer_of[5]};
 static const Word sizes[] = {8, 20, 4};
+
+// The arguments of the second kernel in one buffer, behind a number.
+static Word in_one[] = {7, 0x100010}, bytes_in_one = sizeof in_one;
+static void *buffer[] = {(void *)2, &bytes_in_one, (void *)1, in_one, nullptr};
 
 extern "C" void stub_refuse(Word node) { refused = node; }
 extern "C" void stub_fail_update(int status) { status_of_update = status; }
@@ -71,7 +75,7 @@ CALL(cuGraphKernelNodeGetParams_v2, (Word node, Kernel *kernel),
      kernel->kernel = node == 30 ? 0 : 4;
      kernel->grid[0] = 17;
      kernel->parameters = node == 30 ? first : node == 31 ? second : inner;
-     kernel->extra = node == 31 && in_buffer ? second : nullptr;
+     kernel->extra = node == 31 && in_buffer ? buffer : nullptr;
      if (kernel->extra != nullptr) kernel->parameters = nullptr)
 CALL(cuFuncGetParamInfo, (Word function, Word index, Word *offset, Word *size),
      if (function != 3 || index > 2) return 1;
@@ -86,7 +90,13 @@ CALL(cuGraphMemsetNodeGetParams, (Word, Fill *to), *to = fill)
 CALL(cuGraphChildGraphNodeGetGraph, (Word, Word *graph), *graph = 3001)
 
 CALL(cuGraphKernelNodeSetParams_v2, (Word node, const Kernel *kernel),
-     if (node == refused || kernel->grid[0] != 17 || kernel->extra != nullptr) return 1;
+     if (node == refused || kernel->grid[0] != 17) return 1;
+     if (node == 31 && in_buffer) {
+         if (kernel->parameters != nullptr || kernel->extra[0] != (void *)1 || kernel->extra[2] != (void *)2) return 1;
+         std::memcpy(in_one, kernel->extra[1], *static_cast<Word *>(kernel->extra[3]));
+         return noted("buffer", {in_one[0], in_one[1]});
+     }
+     if (kernel->extra != nullptr) return 1;
      noted("kernel", {node});
      std::memcpy(&pointer_of[node - 30], kernel->parameters[0], 8);
      if (node == 30) {

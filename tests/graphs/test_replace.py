@@ -16,6 +16,7 @@ from support.sizes import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tcuda._runtime.protocol import Runtime
 
@@ -272,6 +273,17 @@ class TestReplacements:
         graph.replay()
         assert (new.get() == 2).all()
 
+    @pytest.mark.emulated  # the picture of CUDA has no addresses of kernels
+    def test_are_in_the_picture(self, xp: Any, graph: tcuda.CUDAGraph, tmp_path: Path) -> None:
+        old, new = xp.zeros(10), xp.ones(10)
+        graph.enable_debug_mode()
+        captured(lambda: old * 2, graph)
+        graph.replace(old, new)
+        graph.debug_dump(tmp_path / "graph.dot")
+        picture = (tmp_path / "graph.dot").read_text()
+        assert hex(new.data.ptr) in picture
+        assert hex(old.data.ptr) not in picture
+
     def test_are_told_in_the_log(self, xp: Any, graph: tcuda.CUDAGraph, caplog: pytest.LogCaptureFixture) -> None:
         old, new = xp.zeros(10), xp.ones(10)
         captured(lambda: old * 2, graph)
@@ -422,13 +434,13 @@ class TestRaces:
             with tcuda.stream(side):
                 old.__imul__(2)
             side.synchronize()
-        assert not report.races
+        assert not [*report.races, *report.possible]
         tcuda.synchronize()
         with tcuda.sanitizer.check(mode="collect") as report:
             graph.replay()
             with tcuda.stream(side):
                 new.__imul__(2)
-        assert len(report.races) >= 1
+        assert [*report.races, *report.possible]  # on CUDA, nobody says what the kernel of a changed node uses
         tcuda.synchronize()
 
 

@@ -108,7 +108,9 @@ def extra_names(package: Any, api: Mapping[str, Mapping[str, Any]]) -> Iterator[
         found = find(package, owner)
         members: Sequence[str] = ()
         if inspect.isclass(found):
-            members = [member for member in vars(found) if not member.startswith("_")]
+            # A base class that is not public has a part of the surface of the class.
+            hidden = [base for base in found.__mro__[1:] if base.__module__.startswith("tcuda.graphs.")]
+            members = [member for each in (found, *hidden) for member in vars(each) if not member.startswith("_")]
         elif found is not _MISSING and torchs["kind"] == "module":
             members = found.__all__
         yield from (f"{owner}.{member}" for member in members if f"{owner}.{member}" not in api)

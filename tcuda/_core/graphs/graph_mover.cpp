@@ -57,31 +57,26 @@ int GraphMover::read_node(libcuda::GraphNode node) {
 }
 
 void GraphMover::read_kernel(libcuda::GraphNode node, const libcuda::KernelNode &launch) {
-    if (launch.parameters == nullptr) {
-        if (launch.extra != nullptr) // the arguments are in a buffer without a description
-            doubt();
-        return;
-    }
-    const std::vector<std::size_t> &sizes = parameters_.sizes(launch);
-    // The same loop as that of GraphReader: a pointer is aligned to its size, in a structure too.
+    const std::vector<KernelArguments::Piece> &pieces = arguments_.of(launch);
     bool uses = false;
-    for (std::size_t i = 0; i < sizes.size(); ++i)
-        for (std::size_t at = 0; at + word_bytes <= sizes[i]; at += word_bytes) {
+    for (const KernelArguments::Piece &piece : pieces)
+        for (std::size_t at = 0; at + word_bytes <= piece.size; at += word_bytes) {
             std::uintptr_t word;
-            std::memcpy(&word, static_cast<const char *>(launch.parameters[i]) + at, word_bytes);
+            std::memcpy(&word, piece.bytes + at, word_bytes);
             uses |= move_.moves(word);
             moved(word);
         }
     if (!uses)
         return;
-    Kernel kernel{node, launch, sizes, {}, {}};
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Kernel kernel{node, launch, {}, {}, {}};
+    for (const KernelArguments::Piece &piece : pieces) {
+        kernel.sizes.push_back(piece.size);
         const std::size_t first = kernel.before.size();
-        kernel.before.resize(first + words_of(sizes[i]));
-        std::memcpy(kernel.before.data() + first, launch.parameters[i], sizes[i]);
+        kernel.before.resize(first + words_of(piece.size));
+        std::memcpy(kernel.before.data() + first, piece.bytes, piece.size);
         kernel.after.resize(kernel.before.size());
         for (std::size_t word = first; word < kernel.before.size(); ++word) {
-            const bool is_whole = (word - first + 1) * word_bytes <= sizes[i];
+            const bool is_whole = (word - first + 1) * word_bytes <= piece.size;
             const std::uint64_t value = kernel.before[word];
             kernel.after[word] = is_whole && move_.moves(value) ? value + move_.offset : value;
         }
@@ -134,15 +129,21 @@ void GraphMover::doubt() {
 }
 
 int GraphMover::set(const Kernel &kernel, const std::vector<std::uint64_t> &arguments) const {
-    std::vector<void *> pointers;
+    std::vector<void *> pieces;
     std::size_t first = 0;
     for (const std::size_t size : kernel.sizes) {
-        pointers.push_back(const_cast<std::uint64_t *>(arguments.data() + first));
+        pieces.push_back(const_cast<std::uint64_t *>(arguments.data() + first));
         first += words_of(size);
     }
     libcuda::KernelNode launch = kernel.launch;
-    launch.parameters = pointers.data();
-    launch.extra = nullptr;
+    if (launch.parameters != nullptr) {
+        launch.parameters = pieces.data();
+        return changes_.set_kernel_node(kernel.node, &launch);
+    }
+    std::size_t size = kernel.sizes.front();
+    void *extra[] = {libcuda::launch_parameters_buffer, pieces.front(), libcuda::launch_parameters_size, &size,
+                     libcuda::launch_parameters_end};
+    launch.extra = extra;
     return changes_.set_kernel_node(kernel.node, &launch);
 }
 

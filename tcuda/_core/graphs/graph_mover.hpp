@@ -7,7 +7,7 @@
 
 #include "driver/libcuda.hpp"
 #include "graphs/address_move.hpp"
-#include "graphs/kernel_parameters.hpp"
+#include "graphs/kernel_arguments.hpp"
 
 namespace tcuda {
 
@@ -15,7 +15,7 @@ namespace tcuda {
 class GraphMover {
 public:
     GraphMover(const libcuda::GraphCalls &graphs, const libcuda::GraphChangeCalls &changes, const AddressMove &move)
-        : graphs_(graphs), changes_(changes), parameters_(graphs), move_(move) {}
+        : graphs_(graphs), changes_(changes), arguments_(graphs), move_(move) {}
 
     // Reads the nodes of `graph` and of its child graphs. Returns a status.
     int read(libcuda::Graph graph);
@@ -37,7 +37,7 @@ private:
         libcuda::GraphNode node;
         libcuda::KernelNode launch;
         std::vector<std::size_t> sizes;
-        std::vector<std::uint64_t> before, after; // the arguments, each of which begins in a new word
+        std::vector<std::uint64_t> before, after; // the arguments, each piece of which begins in a new word
     };
     template <typename Parameters> struct Simple {
         libcuda::GraphNode node;
@@ -56,7 +56,7 @@ private:
 
     const libcuda::GraphCalls &graphs_;
     const libcuda::GraphChangeCalls &changes_;
-    KernelParameters parameters_;
+    KernelArguments arguments_;
     const AddressMove move_;
     std::vector<Kernel> kernels_;
     std::vector<Simple<libcuda::MemcpyNode>> copies_;

@@ -56,14 +56,11 @@ int GraphReader::read_node(libcuda::GraphNode node) {
 }
 
 void GraphReader::read_kernel(const libcuda::KernelNode &kernel) {
-    if (kernel.parameters == nullptr)
-        return;
-    const std::vector<std::size_t> &sizes = parameters_.sizes(kernel);
-    for (std::size_t i = 0; i < sizes.size(); ++i)
+    for (const KernelArguments::Piece &piece : arguments_.of(kernel))
         // Pointers are aligned to their size, in structures too.
-        for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= sizes[i]; at += sizeof(std::uintptr_t)) {
+        for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= piece.size; at += sizeof(std::uintptr_t)) {
             std::uintptr_t word;
-            std::memcpy(&word, static_cast<const char *>(kernel.parameters[i]) + at, sizeof word);
+            std::memcpy(&word, piece.bytes + at, sizeof word);
             add(word);
         }
 }

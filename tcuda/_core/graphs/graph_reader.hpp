@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "driver/libcuda.hpp"
-#include "graphs/kernel_parameters.hpp"
+#include "graphs/kernel_arguments.hpp"
 
 namespace tcuda {
 
@@ -14,7 +14,7 @@ class GraphReader {
 public:
     // The reader adds what it finds to `addresses`: every number that may be an address, some of them repeatedly.
     GraphReader(const libcuda::GraphCalls &graphs, std::vector<std::uintptr_t> &addresses)
-        : graphs_(graphs), parameters_(graphs), addresses_(addresses) {}
+        : graphs_(graphs), arguments_(graphs), addresses_(addresses) {}
 
     // Counts the nodes of `graph`, and reads them and the nodes of child graphs. Returns a status.
     int read(libcuda::Graph graph, std::size_t *count);
@@ -25,7 +25,7 @@ private:
     void add(std::uintptr_t word);
 
     const libcuda::GraphCalls &graphs_;
-    KernelParameters parameters_;
+    KernelArguments arguments_;
     std::vector<std::uintptr_t> &addresses_;
 };
 

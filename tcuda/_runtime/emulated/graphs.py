@@ -225,10 +225,11 @@ class Executable:
         self._lock = threading.RLock()
 
     def change(self, source: Graph, disabled: Places, graph: Graph) -> None:
-        """Let the next launches do the work of another graph; the arguments are the attributes of these names."""
-        with self._lock:
-            self.source, self.disabled, self.graph = source, disabled, graph
-            self.host = graph.host()
+        """Let the next launches do the work of another graph; the arguments are the attributes of these names.
+
+        A launch that runs in another thread does all of the former work.
+        """
+        self.source, self.disabled, self.host, self.graph = source, disabled, graph.host(), graph
 
     def run(self) -> None:
         """Do the work of the nodes."""

@@ -39,7 +39,7 @@ class CapturedState:
         cast("EmulatedRuntime", cuda).prepareLaunch(exec, self, begin_there)
         return Status.SUCCESS
 
-    def follow(self, before: CapturedState) -> None:
+    def follow(self, before: CapturedState | None) -> None:
         """Take the place of ``before`` in an executable graph, which asks each state at a launch."""
 
     def place(self, increment: int) -> Callable[[], tuple[int, int]]:
