@@ -401,6 +401,15 @@ class TestErrors:
         assert (y.get() == np.arange(200, 300) + 1).all()
         assert float(total) == np.arange(1000).sum()
 
+    @pytest.mark.emulated  # CUDA does not know how far a kernel goes
+    def test_a_part_of_an_array_that_a_node_leaves(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        whole = xp.arange(1000.0)
+        _, y = captured(lambda: whole[299:100:-1] + 1, graph)
+        with pytest.raises(RuntimeError, match=r"node 0 \(.*\) uses another part"):
+            graph.replace(whole[200:300], xp.zeros(100))
+        graph.replay()
+        assert (y.get() == np.arange(299, 100, -1) + 1).all()
+
     def test_a_graph_without_its_nodes(self, xp: Any) -> None:
         x = xp.zeros(10)
         graph, _ = captured(lambda: x + 1)

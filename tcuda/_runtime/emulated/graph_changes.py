@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda._runtime.emulated.conditionals import ConditionalNode
@@ -84,7 +83,6 @@ class MovedGraph:
         self.graph = self._moved(graph, "")
 
     def _moved(self, graph: Graph, where: str) -> Graph:
-        described = graph.described()
         nodes: list[Node] = []
         for place, node in enumerate(graph.nodes):
             if isinstance(node, ConditionalNode):
@@ -95,14 +93,15 @@ class MovedGraph:
             mover = Mover(self._move)
             work, accesses = mover.moved(node.work), mover.moved(node.accesses)
             if mover.doubts:
-                self.doubtful = self.doubtful or described[place].in_words(place) + where
+                self.doubtful = self.doubtful or graph.described()[place].in_words(place) + where
             nodes.append(self._with(node, work, accesses) if mover.uses else node)
             self.nodes += mover.uses
         return graph.with_nodes(nodes)
 
     def _with(self, node: Node, work: Callable[[], object], accesses: object) -> Node:
         move = self._move
-        made = copy.copy(node)
+        made: Node = object.__new__(type(node))
+        made.__dict__.update(node.__dict__)
         made.work, made.accesses = work, accesses  # type: ignore[assignment]  # a moved object is of the same type
         made.addresses = tuple(
             move.begin + move.offset if move.block_begin <= address < move.block_end else address

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from tcuda._runtime.protocol import Move
@@ -49,7 +51,7 @@ class Mover:
         self.doubts = False
         self._move = move
         self._made: dict[int, tuple[Any, Any]] = {}
-        """For each object by its ``id``: the object, which must live as long as its ``id``, and the moved object."""
+        """For each array and each object of ``Movable``, by its ``id``: the object itself, and the moved object."""
 
     def enter(self, known: Any, made: Any) -> None:
         """Let ``made`` take the place of ``known`` everywhere in the work."""
@@ -58,57 +60,65 @@ class Mover:
     def address(self, address: int) -> int:
         """Return the address in the place of ``address``."""
         move = self._move
+        if not move.block_begin <= address < move.block_end:
+            return address
         if move.begin <= address < move.end:
             self.uses = True
             return address + move.offset
-        if move.block_begin <= address < move.block_end:
-            self.doubts = True
+        self.doubts = True
         return address
 
     def moved(self, value: Any) -> Any:
-        """Return ``value`` with moved addresses. The same object, met again, gives the same result."""
-        kind = type(value)
-        if kind is int:
-            return self.address(value)
-        if value is None or kind in (bool, float, str, complex):
-            return value
-        known = self._made.get(id(value))
-        if known is None:
-            made = self._remade(value)
-            known = self._made.setdefault(id(value), (value, made))
-        return known[1]
-
-    def _remade(self, value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return self._array(value)
-        if isinstance(value, Movable):
-            return value.moved(self)
-        if isinstance(value, functools.partial):
-            options = {name: self.moved(each) for name, each in value.keywords.items()}
-            return functools.partial(self.moved(value.func), *map(self.moved, value.args), **options)
-        if isinstance(value, types.MethodType):
-            owner = self.moved(value.__self__)
-            return value if owner is value.__self__ else types.MethodType(value.__func__, owner)
-        if isinstance(value, tuple):
-            items = [self.moved(each) for each in value]
-            return value._make(items) if hasattr(value, "_make") else tuple(items)
-        if isinstance(value, list):
-            return [self.moved(each) for each in value]
-        if isinstance(value, dict):
-            return {self.moved(key): self.moved(each) for key, each in value.items()}
-        return value
+        """Return ``value`` with moved addresses. An array that is met again gives the same array."""
+        step = _STEPS.get(type(value))
+        return self._other(value) if step is None else step(self, value)
 
     def _array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        address = array.ctypes.data
+        known = self._made.get(id(array))
+        if known is not None:
+            made: npt.NDArray[Any] = known[1]
+            return made
+        address = array.__array_interface__["data"][0]
         to = self.address(address) if array.size else address
-        if to == address:
-            return array
-        # NumPy takes an offset into a buffer, and strides may lead to addresses below that of the first element.
-        spans = [(length - 1) * stride for length, stride in zip(array.shape, array.strides, strict=True)]
-        below, above = sum(min(0, span) for span in spans), sum(max(0, span) for span in spans)
-        memory = (ctypes.c_char * (above - below + array.itemsize)).from_address(to + below)
-        made: npt.NDArray[Any] = np.ndarray(array.shape, array.dtype, memory, -below, array.strides)
+        made = array if to == address else self._over(array, address)
+        self.enter(array, made)
         return made
+
+    def _over(self, array: npt.NDArray[Any], address: int) -> npt.NDArray[Any]:
+        """Return an array like ``array``, which begins at ``address``, over the memory to which the address moves."""
+        move = self._move
+        # NumPy refuses an array that leaves its memory. Such an array uses a part of the allocation that does not move.
+        memory: Any = (ctypes.c_char * (move.end - move.begin)).from_address(move.begin + move.offset)
+        try:
+            made: npt.NDArray[Any] = np.ndarray(array.shape, array.dtype, memory, address - move.begin, array.strides)
+            return made
+        except ValueError:
+            self.doubts = True
+            return array
+
+    def _tuple(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([self.moved(each) for each in value])
+
+    def _list(self, value: list[Any]) -> list[Any]:
+        return [self.moved(each) for each in value]
+
+    def _dict(self, value: dict[Any, Any]) -> dict[Any, Any]:
+        return {self.moved(key): self.moved(each) for key, each in value.items()}
+
+    def _partial(self, value: functools.partial[Any]) -> functools.partial[Any]:
+        return functools.partial(self.moved(value.func), *self._list([*value.args]), **self._dict(value.keywords))
+
+    def _method(self, value: types.MethodType) -> types.MethodType:
+        owner = self.moved(value.__self__)
+        return value if owner is value.__self__ else types.MethodType(value.__func__, owner)
+
+    def _other(self, value: Any) -> Any:
+        if isinstance(value, Movable):
+            known = self._made.get(id(value))
+            return value.moved(self) if known is None else known[1]
+        if isinstance(value, tuple) and hasattr(value, "_make"):
+            return value._make(self._list([*value]))
+        return value
 
     def packed(self, arguments: bytes, parameters: list[tuple[str, int, int]]) -> bytes:
         """Return the packed arguments of a kernel with moved addresses, also those in structures.
@@ -126,3 +136,15 @@ class Mover:
 
 
 _WORD = 8
+
+_STEPS: dict[type, Callable[[Mover, Any], Any]] = {
+    int: Mover.address,
+    np.ndarray: Mover._array,
+    tuple: Mover._tuple,
+    list: Mover._list,
+    dict: Mover._dict,
+    functools.partial: Mover._partial,
+    types.MethodType: Mover._method,
+    **dict.fromkeys((str, float, complex, bool, type(None), types.FunctionType, np.ufunc), lambda _, value: value),
+}
+"""What a mover does with the objects of a type; the types of other objects are looked at more closely."""
