@@ -87,6 +87,10 @@ class Programs:
         self.updated.replay()
         return time.perf_counter() - begin
 
+    def total(self) -> float:
+        """Return the sum of the first elements of both arrays."""
+        return float(self.arrays[0][0]) + float(self.arrays[1][0])
+
     def named(self) -> dict[str, Callable[[], float]]:
         """Return the programs by their names in the table."""
         return {"capture": self.capture, "replace": self.replace, "update": self.update}
@@ -94,11 +98,15 @@ class Programs:
 
 def measure(nodes: int, rounds: int) -> dict[str, float]:
     """Return the median seconds of each program for a graph of ``nodes`` nodes."""
-    programs = Programs(nodes).named()
+    measured = Programs(nodes)
+    programs = measured.named()
     taken: dict[str, list[float]] = {name: [] for name in programs}
     for round in range(rounds + 2):
         for name, program in programs.items():
+            before = measured.total()
             seconds = program()
+            if measured.total() != before + nodes:
+                raise RuntimeError(f"{name} did not do the work of {nodes} nodes.")
             if round >= 2:  # the first rounds load kernels and take memory
                 taken[name].append(seconds)
     return {name: statistics.median(each) for name, each in taken.items()}
@@ -108,13 +116,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=51, help="the rounds of each measurement")
+    parser.add_argument("--nodes", type=int, nargs="*", default=SIZES, help="the nodes of the graphs")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    results: dict[str, Any] = {str(nodes): measure(nodes, options.rounds) for nodes in SIZES}
+    results: dict[str, Any] = {str(nodes): measure(nodes, options.rounds) for nodes in options.nodes}
     if options.json:
-        print(json.dumps(results))
+        print(json.dumps({"machine": machine(), "seconds": results}))
         return
-    print(machine())
     rows = [
         (nodes, name, f"{seconds * 1e6:.1f}", f"{seconds / taken['capture']:.3f}")
         for nodes, taken in results.items()
