@@ -319,6 +319,18 @@ class TestMemory:
         graph.reset()
         assert given_out(xp, *places) == [True, True]
 
+    def test_that_a_body_uses_is_exchanged(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        flag, old, new = xp.ones((), bool), xp.zeros(SIZE, xp.uint8), xp.ones(SIZE, xp.uint8)
+        with tcuda.graph(graph):
+            graph.begin_capture_to_if_node(flag)
+            old += 1
+            graph.end_capture_to_conditional_node()
+        graph.replay()
+        places = old.data.ptr, new.data.ptr
+        graph.replace(old, new)
+        old = new = None
+        assert given_out(xp, *places) == [True, False]
+
     def test_of_the_old_array_stays_after_an_error(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         old, new = xp.zeros(SIZE, xp.uint8), xp.ones(SIZE, xp.uint8)
         captured(lambda: (old + xp.uint8(1), old[5:] + xp.uint8(1)), graph)
