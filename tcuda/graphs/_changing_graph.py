@@ -14,6 +14,7 @@ from tcuda.graphs._array_layout import move_between
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from tcuda._backend.graphs import GraphLauncher
     from tcuda._process.captures import Capture
     from tcuda.memory._pools import PoolId
 
@@ -37,6 +38,9 @@ class ChangingGraph:
     _executable: int
     _origin: tuple[int, Any] | None  # the cudaGraph_t of which _executable was made, if it is another one than _graph,
     # and what its nodes refer to
+    _launcher: GraphLauncher | None  # of _executable
+    _replayed: bool  # otherwise than by _launcher
+    _debug: bool
     _nodes: int
     _held: list[int]
     _states: tuple[Any, ...]
@@ -46,7 +50,6 @@ class ChangingGraph:
     if TYPE_CHECKING:
 
         def instantiate(self) -> None: ...
-        def _was_replayed(self) -> bool: ...
         def _forget(self) -> None: ...
 
     def replace(self, old: Any, new: Any) -> int:
@@ -201,10 +204,6 @@ class ChangingGraph:
                 state.follow(None)
             cuda.graphDestroy(origin[0])
 
-    if TYPE_CHECKING:
-
-        def _needs_nodes(self) -> bool: ...
-
     def set_node_enabled(self, node: int, enabled: bool) -> None:
         """Let the next replays do a node of the graph, or skip the node (``cudaGraphNodeSetEnabled``).
 
@@ -257,6 +256,13 @@ class ChangingGraph:
         """
         place = self._place(node, "is_node_enabled()")
         return cuda.graphNodeGetEnabled(self._executable, self._origin[0] if self._origin else self._graph, place)
+
+    def _was_replayed(self) -> bool:
+        return self._replayed or (self._launcher is not None and self._launcher.launched)
+
+    def _needs_nodes(self) -> bool:
+        """Return whether the graph keeps its nodes without ``keep_graph=True``: for the picture, or for the states."""
+        return self._debug or bool(self._states)
 
     def _place(self, node: int, call: str) -> int:
         """Return the place of a node of the graph, which is instantiated if it is not."""

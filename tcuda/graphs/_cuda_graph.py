@@ -299,10 +299,6 @@ class CUDAGraph(ChangingGraph):
                 stacklevel=stacklevel(),
             )
 
-    def _needs_nodes(self) -> bool:
-        """Return whether the graph keeps its nodes without ``keep_graph=True``: for the picture, or for the states."""
-        return self._debug or bool(self._states)
-
     def _abandon_capture(self) -> None:
         """End the capture and drop the captured work."""
         if self._capture is not None:
@@ -472,9 +468,6 @@ class CUDAGraph(ChangingGraph):
         if before:
             cuda.graphExecDestroy(before)
         self._forget_origin()
-
-    def _was_replayed(self) -> bool:
-        return self._replayed or (self._launcher is not None and self._launcher.launched)
 
     def _destroy_executable(self) -> None:
         before, self._executable = self._executable, 0
