@@ -68,20 +68,13 @@ void GraphMover::read_kernel(libcuda::GraphNode node, const libcuda::KernelNode 
         }
     if (!uses)
         return;
-    Kernel kernel{node, launch, {}, {}, {}};
+    kernels_.push_back({node, launch, sizes_.size(), pieces.size(), words_.size()});
     for (const KernelArguments::Piece &piece : pieces) {
-        kernel.sizes.push_back(piece.size);
-        const std::size_t first = kernel.before.size();
-        kernel.before.resize(first + words_of(piece.size));
-        std::memcpy(kernel.before.data() + first, piece.bytes, piece.size);
-        kernel.after.resize(kernel.before.size());
-        for (std::size_t word = first; word < kernel.before.size(); ++word) {
-            const bool is_whole = (word - first + 1) * word_bytes <= piece.size;
-            const std::uint64_t value = kernel.before[word];
-            kernel.after[word] = is_whole && move_.moves(value) ? value + move_.offset : value;
-        }
+        const std::size_t first = words_.size();
+        sizes_.push_back(piece.size);
+        words_.resize(first + words_of(piece.size));
+        std::memcpy(words_.data() + first, piece.bytes, piece.size);
     }
-    kernels_.push_back(std::move(kernel));
 }
 
 int GraphMover::read_copy(libcuda::GraphNode node) {
@@ -128,20 +121,29 @@ void GraphMover::doubt() {
         doubtful_ = static_cast<std::ptrdiff_t>(number_);
 }
 
-int GraphMover::set(const Kernel &kernel, const std::vector<std::uint64_t> &arguments) const {
-    std::vector<void *> pieces;
-    std::size_t first = 0;
-    for (const std::size_t size : kernel.sizes) {
-        pieces.push_back(const_cast<std::uint64_t *>(arguments.data() + first));
-        first += words_of(size);
+int GraphMover::set(const Kernel &kernel, bool moved) {
+    std::size_t words = 0;
+    for (std::size_t piece = 0; piece < kernel.pieces; ++piece)
+        words += words_of(sizes_[kernel.first_piece + piece]);
+    const auto first = words_.begin() + static_cast<std::ptrdiff_t>(kernel.first_word);
+    arguments_set_.assign(first, first + static_cast<std::ptrdiff_t>(words));
+    pieces_set_.clear();
+    std::uint64_t *word = arguments_set_.data();
+    for (std::size_t piece = 0; piece < kernel.pieces; ++piece) {
+        const std::size_t size = sizes_[kernel.first_piece + piece];
+        pieces_set_.push_back(word);
+        for (std::size_t whole = 0; moved && whole < size / word_bytes; ++whole)
+            if (move_.moves(word[whole]))
+                word[whole] += move_.offset;
+        word += words_of(size);
     }
     libcuda::KernelNode launch = kernel.launch;
     if (launch.parameters != nullptr) {
-        launch.parameters = pieces.data();
+        launch.parameters = pieces_set_.data();
         return changes_.set_kernel_node(kernel.node, &launch);
     }
-    std::size_t size = kernel.sizes.front();
-    void *extra[] = {libcuda::launch_parameters_buffer, pieces.front(), libcuda::launch_parameters_size, &size,
+    std::size_t size = sizes_[kernel.first_piece];
+    void *extra[] = {libcuda::launch_parameters_buffer, pieces_set_.front(), libcuda::launch_parameters_size, &size,
                      libcuda::launch_parameters_end};
     launch.extra = extra;
     return changes_.set_kernel_node(kernel.node, &launch);
@@ -150,7 +152,7 @@ int GraphMover::set(const Kernel &kernel, const std::vector<std::uint64_t> &argu
 int GraphMover::apply() {
     int status = success;
     for (const Kernel &kernel : kernels_)
-        status = status != success ? status : set(kernel, kernel.after);
+        status = status != success ? status : set(kernel, true);
     for (const Simple<libcuda::MemcpyNode> &copy : copies_)
         status = status != success ? status : changes_.set_memcpy_node(copy.node, &copy.after);
     for (const Simple<libcuda::MemsetNode> &fill : fills_)
@@ -162,7 +164,7 @@ int GraphMover::apply() {
 
 void GraphMover::undo() {
     for (const Kernel &kernel : kernels_)
-        set(kernel, kernel.before);
+        set(kernel, false);
     for (const Simple<libcuda::MemcpyNode> &copy : copies_)
         changes_.set_memcpy_node(copy.node, &copy.before);
     for (const Simple<libcuda::MemsetNode> &fill : fills_)

@@ -36,8 +36,7 @@ private:
     struct Kernel {
         libcuda::GraphNode node;
         libcuda::KernelNode launch;
-        std::vector<std::size_t> sizes;
-        std::vector<std::uint64_t> before, after; // the arguments, each piece of which begins in a new word
+        std::size_t first_piece, pieces, first_word; // in sizes_ and words_
     };
     template <typename Parameters> struct Simple {
         libcuda::GraphNode node;
@@ -52,13 +51,17 @@ private:
     std::uintptr_t moved(std::uintptr_t word);
     bool move_end(libcuda::MemcpyEnd *end);
     void doubt();
-    int set(const Kernel &kernel, const std::vector<std::uint64_t> &arguments) const;
+    int set(const Kernel &kernel, bool moved);
 
     const libcuda::GraphCalls &graphs_;
     const libcuda::GraphChangeCalls &changes_;
     KernelArguments arguments_;
     const AddressMove move_;
     std::vector<Kernel> kernels_;
+    std::vector<std::size_t> sizes_;           // of the pieces of the arguments of all kernels
+    std::vector<std::uint64_t> words_;         // the arguments before the move; each piece begins in a new word
+    std::vector<std::uint64_t> arguments_set_; // of the kernel that is set
+    std::vector<void *> pieces_set_;
     std::vector<Simple<libcuda::MemcpyNode>> copies_;
     std::vector<Simple<libcuda::MemsetNode>> fills_;
     std::vector<std::uintptr_t> addresses_;
