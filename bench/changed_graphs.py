@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 SIZES = (10, 100, 1000)
 """The nodes of the graphs."""
 
-MOST = 0.1
-"""The most that a changed graph may take of the time of a capture, on CUDA."""
-
 
 class Programs:
     """The programs, each a method that returns the seconds that it has taken.
