@@ -61,6 +61,19 @@ class TestMemory:
         assert (y.get() == 3).all()
         assert all((other.get() == 0).all() for other in others)
 
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_of_the_matrices_of_a_product_is_kept(self, xp: Any, graph: tcuda.CUDAGraph, dtype: str) -> None:
+        left, right, out = (xp.ones((256, 256), dtype) for _ in range(3))
+        xp.matmul(left, right, out=out)
+        captured(lambda: xp.matmul(left, right, out=out), graph)
+        places = {left.data.ptr, right.data.ptr}
+        left = right = None
+        settle()
+        others = [xp.zeros((256, 256), dtype) for _ in range(8)]
+        assert not places & {other.data.ptr for other in others}
+        graph.replay()
+        assert (out.get() == 256).all()
+
     def test_goes_back_when_the_graph_is_reset(self, xp: Any) -> None:
         tcuda.empty_cache()
         before = tcuda.memory_reserved()
