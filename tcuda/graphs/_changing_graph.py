@@ -12,6 +12,8 @@ from tcuda._process.ledger import ledger
 from tcuda.graphs._array_layout import move_between
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Self
 
     from tcuda._backend.graphs import GraphLauncher
@@ -42,10 +44,10 @@ class ChangingGraph:
     _replayed: bool  # otherwise than by _launcher
     _debug: bool
     _nodes: int
-    _held: list[int]
-    _states: tuple[Any, ...]
-    _events: tuple[Any, ...]
-    _host_memory: tuple[Any, ...]
+    _held: Sequence[int]
+    _states: Sequence[Any]
+    _events: Sequence[Any]
+    _host_memory: Sequence[Any]
 
     if TYPE_CHECKING:
 
@@ -167,10 +169,10 @@ class ChangingGraph:
         cuda.graphExecUpdate(self._executable, other._graph)
         for state, before in zip(other._states, self._states, strict=True):
             state.follow(before)
-        self._take_over(other, replayed)
+        self._take_work_of(other, replayed)
         log.debug("A graph of %d nodes has taken over the work of another graph.", self._nodes)
 
-    def _take_over(self, other: Self, replayed: bool) -> None:
+    def _take_work_of(self, other: Self, replayed: bool) -> None:
         """Own the work of ``other``, with which the executable graph was updated, and give the former work back."""
         pool, held, graph, kept = self._pool, self._held, self._graph, (self._events, self._host_memory)
         executable, other._executable = other._executable, 0

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from tcuda._backend.graphs import GraphLauncher
     from tcuda.memory._pools import PoolId
 
 _beginning = threading.RLock()
@@ -127,11 +126,8 @@ class CUDAGraph(ChangingGraph):
         self._body_graphs = ()
         self._origin = None
         self._replayed = False
-        self._held: list[int] = []
-        self._states: tuple[Any, ...] = ()
-        self._events: tuple[Any, ...] = ()
-        self._host_memory: tuple[Any, ...] = ()
-        self._launcher: GraphLauncher | None = None
+        self._held = self._states = self._events = self._host_memory = ()
+        self._launcher = None
         self._launch: Callable[[], int] = _cannot_launch
 
     # Capturing
