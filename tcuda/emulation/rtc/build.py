@@ -58,21 +58,23 @@ _FLAGS = (
     "-fno-strict-aliasing",
     "-fwrapv",
     "-fsigned-char",  # A char of CUDA has a sign on every host.
+    "-ffp-contract=off",  # Else products and sums would have other bits on processors that always have an FMA.
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
     "-fno-semantic-interposition",  # So the compiler may put functions of the module into their callers.
     "-Wno-attributes",
-    # A thread has 512 KiB of local memory, as on a GPU. With this limit of a frame, a thread that uses more in nested
-    # calls meets an unmapped page, even if the thread touches only the far end of an array.
-    "-Werror=frame-larger-than=524288",
     "-fstack-clash-protection",
 )
+# A thread has 512 KiB of local memory, as on a GPU. With this limit of a frame, a thread that uses more in nested calls
+# meets an unmapped page, even if the thread touches only the far end of an array.
+_FRAME = "frame-larger-than=524288"
 _GCC = (
+    f"-Werror={_FRAME}",
     "-fdiagnostics-color=never",
     # Without this flag, all loaded modules would share the variables of templates and inline functions.
     "-fno-gnu-unique",
     linked_libraries.WITHOUT,
 )
-_CLANG = ("-fno-color-diagnostics",)
+_CLANG = (f"-W{_FRAME}", "-Werror=frame-larger-than", "-fno-color-diagnostics")
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
@@ -153,7 +155,7 @@ def build(
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
-        RuntimeError: The machine has no C++ compiler, or ``races`` is true and the compiler is clang.
+        RuntimeError: The machine has no C++ compiler.
     """
     request = Request(code, tuple(options), tuple(names), backend, jitify, recorded, races)
     try:
@@ -203,8 +205,9 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         used.identity,
         str(checked),
         *_FLAGS,
+        # The flags for both, because the question which compiler this is would start the compiler.
         *checks.flags(request.code, memory=checked, clang=False, recorded=request.recorded, races=request.races),
-        *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded),
+        *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded, races=request.races),
         request.backend,
         str(request.jitify),
         request.code,

@@ -4,7 +4,12 @@
 #include "../../abi/tcuda_abi.h"
 
 #if defined(__clang__)
-#define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "thread", "undefined")))
+// Without the second attribute, clang adds checks to atomic functions in spite of the first.
+#define TCUDA_UNSANITIZED                                                                                              \
+    __attribute__((no_sanitize("address", "kernel-address", "thread", "undefined"), disable_sanitizer_instrumentation))
+#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
+#define __SANITIZE_THREAD__ 1 // as gcc and later versions of clang do
+#endif
 #else
 #define TCUDA_UNSANITIZED                                                                                              \
     __attribute__((no_sanitize("address", "kernel-address", "thread", "alignment", "bounds", "object-size",            \
@@ -372,8 +377,13 @@ TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_type_mismatch_v1_abort(tcuda_
                                                                           tcuda::abi::Address address) {
     static char text[256];
     const char *use = data->use == 0 ? "read" : data->use == 1 ? "write" : "use";
-    // The check of the size of an object has no alignment.
-    if (data->log_of_alignment == 0) {
+    // The check of the size of an object has no alignment. With clang, both checks are one.
+#ifdef TCUDA_ALIGNMENT
+    const bool aligned = address % (1ull << data->log_of_alignment) == 0;
+#else
+    const bool aligned = true;
+#endif
+    if (aligned) {
         __builtin_snprintf(text, sizeof text, "%s of %s outside of the array to which the pointer belongs", use,
                            data->check.type->name);
         tcuda::fail("bounds", text, data->check.file, int(data->check.line));

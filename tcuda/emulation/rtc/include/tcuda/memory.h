@@ -75,6 +75,19 @@ TCUDA_OF_MODULE int tcuda_compare(const void *a, const void *b, size_t size) noe
     tcuda::check_bytes(b, size, false, __builtin_return_address(0));
     return tcuda_host_memcmp(a, b, size);
 }
+#if defined(__clang__) && defined(__SANITIZE_THREAD__)
+// The calls that copy and fill objects
+TCUDA_OF_MODULE void *__tsan_memmove(void *to, const void *from, size_t size) {
+    return tcuda::moved(to, from, size, __builtin_return_address(0));
+}
+TCUDA_OF_MODULE void *__tsan_memcpy(void *to, const void *from, size_t size) {
+    return tcuda::moved(to, from, size, __builtin_return_address(0));
+}
+TCUDA_OF_MODULE void *__tsan_memset(void *to, int value, size_t size) {
+    tcuda::check_bytes(to, size, true, __builtin_return_address(0));
+    return tcuda_host_memset(to, value, size);
+}
+#endif
 #endif
 
 }  // extern "C"
