@@ -74,7 +74,12 @@ _GCC = (
     "-fno-gnu-unique",
     linked_libraries.WITHOUT,
 )
-_CLANG = (f"-W{_FRAME}", "-Werror=frame-larger-than", "-fno-color-diagnostics")
+_CLANG = (
+    f"-W{_FRAME}",
+    "-Werror=frame-larger-than",
+    "-fno-color-diagnostics",
+    "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",  # The headers check these calls, which copy objects too.
+)
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
