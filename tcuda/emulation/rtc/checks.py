@@ -30,7 +30,7 @@ _LINES = "-g1"
 _VOLATILE = re.compile(r"\bvolatile\b")
 # The type of a pointer says which addresses are possible, also where the compiler reads an object in parts. Programs
 # with classes get slower by this check. Types without parts need no such check: see checks.h.
-_ALIGNMENT = ("-fsanitize=alignment", "-fno-sanitize-recover=alignment", "-DTCUDA_ALIGNMENT=1")
+_ALIGNMENT = ("-fsanitize=alignment", "-fno-sanitize-recover=alignment")
 _WITH_PARTS = re.compile(
     r"\b(?:(?:u?(?:char|short|int|long|longlong)|float|double)[24](?:_\w+)?|(?:__)?(?:half|nv_bfloat16)2"
     r"|\w*[cC]omplex\w*(?!\.)|__align__|__builtin_align__|alignas|aligned)\b"
@@ -97,9 +97,10 @@ _CLANG = _Flags(
         ),
     ),
     indices=(
-        # From clang 19, the check of signed-integer-overflow would check sums and products in spite of -fwrapv.
-        "-fsanitize=array-bounds,integer-divide-by-zero,object-size",
-        "-fno-sanitize-recover=array-bounds,integer-divide-by-zero,object-size",
+        # From clang 19, the check of signed-integer-overflow would check sums and products in spite of -fwrapv. The
+        # check of object-size looks at constant indices only.
+        "-fsanitize=array-bounds,integer-divide-by-zero",
+        "-fno-sanitize-recover=array-bounds,integer-divide-by-zero",
         _STACK,
     ),
     races=_settings("hoist-common-insts=false", "sink-common-insts=false", "enable-tail-merge=false"),

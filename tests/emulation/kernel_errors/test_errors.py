@@ -15,9 +15,9 @@ import pytest
 
 import tcuda
 from support import corpus_errors, kernel_corpus
+from support.cpp_compilers import is_clang
 from support.folders import DATA
 from support.kernel_corpus import ERRORS, Program, Source, Wrong, right_source, topics, wrong_source
-from tcuda.emulation.rtc import compiler
 
 PROGRAMS = [program for programs in topics(ERRORS).values() for program in programs]
 WRONGS = [wrong for program in PROGRAMS for wrong in program.wrongs]
@@ -25,15 +25,7 @@ WRONGS = [wrong for program in PROGRAMS for wrong in program.wrongs]
 NOT_KNOWN: dict[str, dict[str, str]] = json.loads((DATA / "kernel_errors_not_known.json").read_text())
 """The wrong kernels that are not found, or of which no line is named, each with the reason."""
 
-
-def _is_clang() -> bool:
-    try:
-        return compiler.find().is_clang
-    except RuntimeError:  # No kernel runs without a compiler.
-        return False
-
-
-if _is_clang():
+if is_clang():
     for kind, names in json.loads((DATA / "kernel_errors_not_known_by_clang.json").read_text()).items():
         NOT_KNOWN[kind] |= names
 

@@ -377,13 +377,8 @@ TCUDA_HIDDEN TCUDA_UNSANITIZED void __ubsan_handle_type_mismatch_v1_abort(tcuda_
                                                                           tcuda::abi::Address address) {
     static char text[256];
     const char *use = data->use == 0 ? "read" : data->use == 1 ? "write" : "use";
-    // The check of the size of an object has no alignment. With clang, both checks are one.
-#ifdef TCUDA_ALIGNMENT
-    const bool aligned = address % (1ull << data->log_of_alignment) == 0;
-#else
-    const bool aligned = true;
-#endif
-    if (aligned) {
+    // The check of the size of an object has no alignment.
+    if (data->log_of_alignment == 0) {
         __builtin_snprintf(text, sizeof text, "%s of %s outside of the array to which the pointer belongs", use,
                            data->check.type->name);
         tcuda::fail("bounds", text, data->check.file, int(data->check.line));
