@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import sysconfig
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +205,10 @@ class TestThreads:
         assert everybody.usage == Usage(0, 4 * KIB, 5 * KIB, 5 * KIB, 2)
         assert mine.usage == Usage(0, KIB, KIB, KIB, 1)
 
+    @pytest.mark.skipif(
+        bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        reason="Without the lock of the interpreter, Python ends an object in the thread that has made the object",
+    )
     def test_a_free_in_another_thread_does_not_count_if_thread_is_true(self, xp: Any) -> None:
         with track(thread=True) as usage:
             kept = [xp.empty(KIB, "B")]
