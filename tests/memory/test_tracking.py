@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import sysconfig
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import LONG
+from support.free_threading import IS_FREE_THREADED
 from support.sizes import KIB, MIB
 from support.threads import in_thread, in_threads
 from tcuda.memory import Usage, track
@@ -206,7 +206,7 @@ class TestThreads:
         assert mine.usage == Usage(0, KIB, KIB, KIB, 1)
 
     @pytest.mark.skipif(
-        bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        IS_FREE_THREADED,
         reason="Without the lock of the interpreter, Python ends an object in the thread that has made the object",
     )
     def test_a_free_in_another_thread_does_not_count_if_thread_is_true(self, xp: Any) -> None:
