@@ -103,7 +103,10 @@ _CLANG = _Flags(
         "-fno-sanitize-recover=array-bounds,integer-divide-by-zero",
         _STACK,
     ),
-    races=_settings("hoist-common-insts=false", "sink-common-insts=false", "enable-tail-merge=false"),
+    races=(
+        "-fno-unroll-loops",  # The copies of a loop would be several places of one line.
+        *_settings("hoist-common-insts=false", "sink-common-insts=false", "enable-tail-merge=false"),
+    ),
 )
 
 
