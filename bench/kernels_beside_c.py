@@ -1,9 +1,8 @@
 """Measures kernels of plain loops on emulated devices beside the same loops in C: ``python bench/kernels_beside_c.py``.
 
 The compiler that compiles the kernels compiles the loops too, with ``-O2``. Each kernel runs without checks, with the
-check of memory, and as a loop, in turns in one process. Prints the processor times as a Markdown table. The exit status
-is 1 if a kernel has less than :data:`LEAST` of the speed of its loop, or with the check less than
-:data:`LEAST_CHECKED`.
+check of memory, and as a loop, in turns in one process. Prints the processor times as a Markdown table. If a kernel
+is slower than its bounds, the exit status is 1, and the last lines name such kernels.
 """
 
 from __future__ import annotations
@@ -27,9 +26,6 @@ from tcuda.emulation.rtc.checks import VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LEAST, LEAST_CHECKED = 0.5, 0.2
-"""The bounds of the speed, where the loop in C has the speed 1."""
-
 _TURNS = 7
 _SIDE = 512
 _SIZE = _SIDE * _SIDE
@@ -44,12 +40,17 @@ class Work(NamedTuple):
         arrays: The declarations of the arrays.
         axes: 1 or 2.
         size: The number of elements along each axis.
+        least: The bound of the speed without checks, where the loop in C has the speed 1. The bounds are about two
+            thirds of what is reached, because other programs may slow one side down.
+        least_checked: The bound of the speed with the check of memory.
     """
 
     body: str
     arrays: str = _FLOATS
     axes: int = 1
     size: int = _SIZE
+    least: float = 0.45
+    least_checked: float = 0.2
 
     @property
     def kernel(self) -> str:
@@ -81,16 +82,20 @@ class Work(NamedTuple):
 
 
 WORKS = {
-    "axpy": Work("out[i] = 2.5f * a[i] + b[i];"),
+    "axpy": Work("out[i] = 2.5f * a[i] + b[i];", least=0.3, least_checked=0.06),
     "polynomial": Work("float x = a[i], s = b[i]; for (int k = 0; k < 16; k++) s = s * x + 0.5f; out[i] = s;"),
     "exponential and root": Work("out[i] = expf(-a[i]) * sqrtf(b[i]);"),
     "gather": Work("out[i] = a[(i * 7919u) % (unsigned)n] + b[i];"),
     "bytes to grey": Work(
         "out[i] = (77 * a[3 * i] + 150 * a[3 * i + 1] + 29 * a[3 * i + 2]) >> 8;",
         "const unsigned char* a, const unsigned char* b, unsigned char* out",
+        least=0.25,
+        least_checked=0.08,
     ),
     "branches": Work("out[i] = a[i] > 1.0f ? a[i] - b[i] : a[i] < 0.5f ? b[i] : a[i] * b[i];"),
-    "sums of rows": Work("float s = 0; for (int k = 0; k < n; k++) s += a[i * n + k]; out[i] = s;", size=_SIDE),
+    "sums of rows": Work(
+        "float s = 0; for (int k = 0; k < n; k++) s += a[i * n + k]; out[i] = s;", size=_SIDE, least_checked=0.15
+    ),
     "Mandelbrot set": Work(
         """float u = 3.0f * x / n - 2, v = 2.0f * y / n - 1, p = 0, q = 0;
     int k = 0;
@@ -105,12 +110,15 @@ WORKS = {
             0.2f * (a[y * n + x] + a[y * n + x - 1] + a[y * n + x + 1] + a[y * n - n + x] + a[y * n + n + x]);""",
         axes=2,
         size=_SIDE,
+        least=0.16,
+        least_checked=0.05,
     ),
     "transpose": Work("out[x * n + y] = a[y * n + x];", axes=2, size=_SIDE),
     "plain product": Work(
         "float s = 0; for (int k = 0; k < n; k++) s += a[y * n + k] * b[k * n + x]; out[y * n + x] = s;",
         axes=2,
         size=192,
+        least_checked=0.14,
     ),
     "forces of bodies": Work(
         """float s = 0;
@@ -177,13 +185,16 @@ def main() -> int:
     tcuda.emulation.enable(devices=1, memory="1GiB")
     print("| kernel | loop in C, ms | kernel, ms | with the check, ms | speed | speed with the check |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    slow = False
+    slow = []
     for name in chosen.names or WORKS:
         loop, plain, checked = measure(WORKS[name], chosen.turns)
-        slow |= loop / plain < LEAST or loop / checked < LEAST_CHECKED
+        if loop / plain < WORKS[name].least or loop / checked < WORKS[name].least_checked:
+            slow.append(name)
         times = " | ".join(f"{1e3 * each:.2f}" for each in (loop, plain, checked))
         print(f"| {name} | {times} | {loop / plain:.2f} | {loop / checked:.2f} |", flush=True)
-    return int(slow)
+    for name in slow:
+        print(f"slow: {name}", file=sys.stderr)
+    return int(bool(slow))
 
 
 if __name__ == "__main__":

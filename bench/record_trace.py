@@ -1,9 +1,12 @@
-"""Records the allocations of a program of PyTorch: ``python bench/record_trace.py PROGRAM FILE``.
+"""Records the allocations of a program: ``python bench/record_trace.py PROGRAM FILE``.
 
-The programs train a vision transformer and sample images with a diffusion model. Both have random weights and random
-data, because only the sizes of the tensors matter. The first two steps are not recorded: they make the state of the
-optimizer, and choose algorithms. FILE is a trace as ``data/README.md`` describes traces. The tool needs a GPU, PyTorch
-and torchvision.
+FILE is a trace as ``data/README.md`` describes traces. The weights and the data are random, because only the sizes of
+the arrays matter.
+
+The programs of PyTorch train a vision transformer and sample images with a diffusion model. Their first two steps are
+not recorded: they make the state of the optimizer, and choose algorithms. These programs need a GPU, PyTorch and
+torchvision. The programs of CuPy are those of ``array_programs.py``, which are recorded from begin to end. They also
+run on emulated devices: ``python -m tcuda.emulation bench/record_trace.py PROGRAM FILE``.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from array_programs import ARRAY_PROGRAMS
 from workloads import FREED
 
 if TYPE_CHECKING:
@@ -21,12 +25,13 @@ if TYPE_CHECKING:
     from workloads import Events
 
 _UNRECORDED = 2
+_MOST_ENTRIES = 1_000_000
 _END = "free_completed"
-"""The event of torch's history by which memory can be handed out again."""
+"""The event of the history by which memory can be handed out again."""
 
 
 def events_of(history: Iterable[Mapping[str, Any]]) -> Events:
-    """Return the events of a trace for the events of ``device_traces`` in a snapshot of torch's allocator.
+    """Return the events of a trace for the events of ``device_traces`` in a snapshot of torch's or tcuda's allocator.
 
     A block that was allocated before the history began has no number, and its end is left out.
     """
@@ -125,7 +130,13 @@ PROGRAMS: dict[str, tuple[Callable[[], Callable[[], None]], int]] = {
 
 
 def record(name: str) -> Events:
-    """Run a program, and return the trace of the recorded steps."""
+    """Run a program, and return the trace of the recorded steps, or of the whole program of CuPy."""
+    if name in ARRAY_PROGRAMS:
+        import tcuda
+
+        tcuda.memory._record_memory_history(context=None, max_entries=_MOST_ENTRIES)
+        ARRAY_PROGRAMS[name]()
+        return events_of(tcuda.memory._snapshot()["device_traces"][tcuda.current_device()])
     import torch
 
     make, steps = PROGRAMS[name]
@@ -133,7 +144,7 @@ def record(name: str) -> Events:
     for _ in range(_UNRECORDED):
         step()
     torch.cuda.synchronize()
-    torch.cuda.memory._record_memory_history(context=None, max_entries=1_000_000)
+    torch.cuda.memory._record_memory_history(context=None, max_entries=_MOST_ENTRIES)
     for _ in range(steps):
         step()
     torch.cuda.synchronize()
@@ -143,7 +154,7 @@ def record(name: str) -> Events:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", choices=PROGRAMS)
+    parser.add_argument("program", choices=[*PROGRAMS, *ARRAY_PROGRAMS])
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
     events = record(options.program)

@@ -3,9 +3,10 @@
 For each workload and allocator, the tool prints the time of an allocation, the peak of the reserved memory, this peak
 as a multiple of the peak of the live memory, and the number of allocations from the driver. The memory is measured in
 the first replay of a process that has done nothing else. The time is measured in replays that begin with an empty
-cache. The steady figures are those of a program that repeats itself: the peak of the first two replays, and the time of
-an event and the calls of the driver in later replays, with nothing cleared between. With ``--busy``, the stream has
-work all the time, as in training. The figures of a program on several streams include the time of its waits.
+cache. The steady figures are those of a program that repeats itself: the peak of all replays, and the time of an event
+and the calls of the driver in later replays, with nothing cleared between. With ``--busy``, the stream has work all the
+time, as in training. The figures of a program on several streams include the time of its waits. With ``--plan``, the
+tool compares tcuda with a lower bound and with a plan that knows the workload beforehand (``plans.py``).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from typing import TYPE_CHECKING
 
 import replay_tables
 from chosen_runtime import ON_CUDA
+from plans import Plan, plan
 from replayed import Replayed
 from sides import SIDES
 from sources import SETTINGS, SOURCES
-from stream_programs import PROGRAMS
+from stream_programs import PROGRAMS, recorded
 from table import plain
-from workloads import WORKLOADS, read_trace
+from workloads import COLD, WORKLOADS, read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 _WORKER = Path(__file__).parent / "replay_worker.py"
 NAMES = (*WORKLOADS, *PROGRAMS)
 """The names of all workloads and of all programs on several streams."""
+
+PLANNED = tuple(name for name in NAMES if name not in COLD)
+"""The names of those that free memory, so that a plan differs from the order of the program."""
 
 # One emulated device with room for all workloads. Memory that no code writes to takes no memory of the host.
 _EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "64GiB"}
@@ -71,6 +76,11 @@ def replay(source: str, workloads: Sequence[str], *, busy: bool = False) -> list
     return [Replayed(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
+def planned(workload: str) -> Plan:
+    """Return the bound and the plan of a workload or of a program on several streams."""
+    return plan(recorded(PROGRAMS[workload]) if workload in PROGRAMS else WORKLOADS[workload]())
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return 0 after success, or 2 if a trace cannot be read or a replay failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -78,9 +88,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--busy", action="store_true", help="keep the stream busy")
+    parser.add_argument("--plan", action="store_true", help="compare tcuda, idle and busy, with a plan made beforehand")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
+    if options.plan and (options.trace or options.json or options.busy or set(options.workload) & set(COLD)):
+        parser.error("--plan takes --workload only, with workloads that free memory")
     try:
+        if options.plan:
+            names = options.workload or PLANNED
+            sides = [replay("tcuda", names, busy=busy) for busy in (False, True)]
+            print(plain(replay_tables.beside_plan(*sides, {name: planned(name) for name in names})))
+            return 0
         for trace in options.trace:
             read_trace(trace)
         workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(NAMES)

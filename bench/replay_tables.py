@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stream_programs import PROGRAMS
-from targets import COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
+from targets import COLD_TIME_OF_TORCH, HELD_BY_TORCH, HELD_BY_TORCH_BUSY, RESERVED_PER_LIVE, RIVALS
 from workloads import COLD, STEPS, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plans import Plan
     from replayed import Replayed
 
     Rows = list[tuple[str, ...]]
@@ -82,6 +83,36 @@ def reserved_per_live(replays: Sequence[Replayed], *, emulated: bool) -> Rows:
             verdict = f"≤ {bound:.3f}", _said(sources["tcuda"].reserved_per_live <= bound)
         rows.append((workload, f"{next(iter(sources.values())).live / _MIB:,.0f}", *cells, *verdict))
     return [header, *rows] if rows else []
+
+
+def beside_plan(idle: Sequence[Replayed], busy: Sequence[Replayed], plans: Mapping[str, Plan]) -> Rows:
+    """Return the memory of tcuda, with idle and with busy streams, and of torch beside the bound and the plan.
+
+    The figures of torch are those of ``targets.py``.
+    """
+    header = ("workload", "bound, MiB", "plan, MiB", "tcuda / bound", "tcuda / plan", "busy: / bound", "busy: / plan")
+    header += ("torch / plan", "expandable / plan", "excess gone", "busy: excess gone")
+    rows = []
+    shares = []
+    with_busy = {each.workload: each for each in busy}
+    for replay in idle:
+        name = replay.workload
+        bound, height = plans[name]
+        held = [each.steady_reserved for each in (replay, with_busy[name])]
+        torch = [each * _MIB for each in HELD_BY_TORCH[name]]
+        gone = [excess_gone(name, held[0], plans[name]), excess_gone(name, held[1], plans[name], busy=True)]
+        shares.append(gone)
+        ratios = [f"{each / of:.3f}" for each in held for of in (bound, height)]
+        ratios += [f"{each / height:.3f}" for each in torch]
+        rows.append((name, f"{bound / _MIB:,.0f}", f"{height / _MIB:,.0f}", *ratios, *(f"{each:.0%}" for each in gone)))
+    means = (f"{sum(of) / len(of):.0%}" for of in zip(*shares, strict=True))
+    return [header, *rows, ("mean", *["-"] * 8, *means)]
+
+
+def excess_gone(workload: str, held: int, plan: Plan, *, busy: bool = False) -> float:
+    """Return the share that is gone of the memory that torch's default mode holds above the plan; 1 at most."""
+    torch = (HELD_BY_TORCH_BUSY if busy else HELD_BY_TORCH)[workload].fixed * _MIB
+    return min((torch - held) / (torch - plan.height), 1.0)
 
 
 def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float | None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from replayed import Replayed
 from sources import SOURCES
-from stream_players import played
+from stream_players import played, settle
 from stream_programs import PROGRAMS
 from workloads import COLD, FREED, WORKLOADS, Events, allocations, peak_live, read_trace
 
@@ -54,7 +54,7 @@ def replayed(source: str, workload: str, *, busy: bool) -> Replayed:
         return played(source, workload, allocator, busy=busy)
     first = _peak_reserved(allocator, events, busy=busy)  # This must be the first replay of the process.
     driver_allocations = allocator.driver_allocations() if allocator.driver_allocations else None
-    steady_reserved = max(first, _peak_reserved(allocator, events, busy=busy))
+    again, settled_after = settle(allocator, functools.partial(_peak_reserved, allocator, events, busy=busy))
     calls = allocator.driver_calls() if allocator.driver_calls else None
     steady_seconds = statistics.median(
         _seconds(allocator, events, allocator.allocate, allocator.free, busy=busy) for _ in range(REPLAYS)
@@ -73,7 +73,8 @@ def replayed(source: str, workload: str, *, busy: bool) -> Replayed:
         array_seconds=_cold_seconds(allocator, events, allocator.array, _let_die, busy=busy) if arrays else None,
         events=len(events),
         busy=busy,
-        steady_reserved=steady_reserved,
+        steady_reserved=max(first, again),
+        settled_after=settled_after,
         steady_seconds=steady_seconds,
         steady_driver_calls=calls,
     )

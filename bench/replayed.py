@@ -20,10 +20,12 @@ class Replayed(NamedTuple):
         array_seconds: The median time of the same replays by arrays; None if arrays were not measured.
         events: The number of allocations and frees in the workload.
         busy: Whether the stream had work all the time.
-        steady_reserved: The peak of the bytes that the allocator held in the first two replays, with nothing cleared.
-        steady_seconds: The median time of the third and later replays, without a clear before.
-        steady_driver_calls: The number of calls that took memory from the driver or gave memory back in these replays;
-            None if the allocator does not count them.
+        steady_reserved: The peak of the bytes that the allocator held in all replays, with nothing cleared.
+        steady_seconds: The median time of the later replays, which follow the replays of ``settled_after``.
+        steady_driver_calls: The number of calls that took memory from the driver or gave memory back in the later
+            replays; None if the allocator does not count them.
+        settled_after: The number of replays before the first one that called no driver; 1 if the allocator does not
+            count these calls.
     """
 
     source: str
@@ -39,6 +41,7 @@ class Replayed(NamedTuple):
     steady_reserved: int = 0
     steady_seconds: float = 0.0
     steady_driver_calls: int | None = None
+    settled_after: int = 1
 
     @property
     def reserved_per_live(self) -> float:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _WORK = 4_000_000
 """The cycles of the work of ``spin()``: about 2 ms, in which the host makes all calls until the next work."""
 
+MOST_SETTLING = 8
+"""The most replays until a program that repeats itself has its memory."""
+
 
 class Library(Protocol):
     """The calls of a library. Streams, arrays and events are its own objects."""
@@ -201,35 +204,54 @@ class LibraryPlayer:
         self.free(*list(self._arrays))
 
 
+def settle(allocator: Allocator, play: Callable[[], int]) -> tuple[int, int]:
+    """Repeat a program, after its first play, until a play calls no driver.
+
+    ``play`` returns the peak of the reserved memory. If the allocator does not count the calls, the program is repeated
+    once. Returns the peak of all these plays, and the number of plays, with the first one, before the last of them.
+    """
+    count, peak, plays = allocator.driver_calls or (lambda: 0), 0, 1
+    while True:
+        calls = count()
+        peak = max(peak, play())
+        if count() == calls or plays == MOST_SETTLING:
+            return peak, plays
+        plays += 1
+
+
 def played(source: str, name: str, allocator: Allocator, *, busy: bool) -> Replayed:
-    """Play a program three times, on the same streams, and return the results like those of a replay."""
+    """Play a program several times, on the same streams, and return the results like those of a replay."""
     player = LibraryPlayer(LIBRARIES[source.split("_")[0]](allocator), allocator, busy=busy)
-    reserved: list[int] = []
-    seconds: list[float] = []
-    calls = [0]
-    allocations = driver_allocations = None
-    for _ in range(3):
+    program = PROGRAMS[name]
+
+    def play() -> tuple[int, float]:
         allocator.synchronize()
-        seconds.append(_played(PROGRAMS[name], player))
-        reserved.append(allocator.peak_reserved() if allocator.peak_reserved is not None else player.peak_reserved)
-        calls.append(allocator.driver_calls() if allocator.driver_calls is not None else 0)
-        if allocations is None:
-            allocations, events = player.allocations, player.calls
-            driver_allocations = allocator.driver_allocations() if allocator.driver_allocations else None
+        seconds = _played(program, player)
+        return allocator.peak_reserved() if allocator.peak_reserved is not None else player.peak_reserved, seconds
+
+    reserved, seconds = play()
+    allocations, events = player.allocations, player.calls
+    driver_allocations = allocator.driver_allocations() if allocator.driver_allocations else None
+    again, settled_after = settle(allocator, lambda: play()[0])
+    calls = allocator.driver_calls() if allocator.driver_calls is not None else None
+    _, steady_seconds = play()
+    if calls is not None and allocator.driver_calls is not None:
+        calls = allocator.driver_calls() - calls
     return Replayed(
         source=source,
         workload=name,
-        allocations=allocations or 0,
+        allocations=allocations,
         live=player.peak_live,
-        reserved=reserved[0],
+        reserved=reserved,
         driver_allocations=driver_allocations,
-        seconds=seconds[0],
+        seconds=seconds,
         array_seconds=None,
         events=events,
         busy=busy,
-        steady_reserved=max(reserved[:2]),
-        steady_seconds=seconds[2],
-        steady_driver_calls=calls[3] - calls[2] if allocator.driver_calls is not None else None,
+        steady_reserved=max(reserved, again),
+        steady_seconds=steady_seconds,
+        steady_driver_calls=calls,
+        settled_after=settled_after,
     )
 
 

@@ -6,12 +6,16 @@ same program. The programs are the same in every run.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from workloads import FREED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from workloads import Events
 
 LOADER, COMPUTE, COMMUNICATION = range(3)
 """The numbers of the streams of a program."""
@@ -127,6 +131,40 @@ def train_sharded(player: Player, layers: int = 12, width: int = 1024, steps: in
         free(used)
         player.synchronize(player.mark(COMPUTE))
     free(batch)
+
+
+class Recorder:
+    """A player that records the events of a program, as if all memory were on one stream."""
+
+    def __init__(self) -> None:
+        self.events: Events = []
+        self._made = itertools.count()
+
+    def take(self, stream: int, size: int) -> int:
+        number = next(self._made)
+        self.events.append((number, size))
+        return number
+
+    def free(self, *memory: int) -> None:
+        self.events += ((number, FREED) for number in memory)
+
+    def use(self, memory: int, stream: int) -> None: ...
+
+    def work(self, stream: int) -> None: ...
+
+    def wait(self, stream: int, other: int) -> None: ...
+
+    def mark(self, stream: int) -> int:
+        return 0
+
+    def synchronize(self, mark: int) -> None: ...
+
+
+def recorded(program: Callable[[Player], None]) -> Events:
+    """Return the allocations and the frees of a program."""
+    recorder = Recorder()
+    program(recorder)
+    return recorder.events
 
 
 PROGRAMS: dict[str, Callable[[Player], None]] = {"train_sharded": train_sharded}

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import functools
+import statistics
 from typing import TYPE_CHECKING
 
 import pytest
 from machine import machine
-from replay import NAMES, present, replay
-from replay_tables import array_time_of_torch, reserved_bound
+from replay import NAMES, PLANNED, planned, present, replay
+from replay_tables import array_time_of_torch, excess_gone, reserved_bound
 from stream_programs import PROGRAMS
-from targets import COLD_ALLOCATIONS, COLD_TIME_OF_TORCH, RESERVED_PER_LIVE, RIVALS
+from targets import (
+    COLD_ALLOCATIONS,
+    COLD_TIME_OF_TORCH,
+    EXCESS_GONE,
+    HELD_BY_TORCH,
+    HELD_BY_TORCH_BUSY,
+    RESERVED_PER_LIVE,
+    RIVALS,
+    SETTLED_AFTER,
+)
 from workloads import CHURNS, COLD, STEPS, TRACES, WORKLOADS
 
 if TYPE_CHECKING:
@@ -18,6 +28,8 @@ if TYPE_CHECKING:
     from replayed import Replayed
 
 SOURCES = present()
+
+plan_of = functools.cache(planned)
 
 beside_torch = pytest.mark.skipif("torch" not in SOURCES, reason="torch is not installed or sees no GPU")
 
@@ -87,8 +99,31 @@ def test_replay_on_several_streams_holds_no_more_memory_than_any_rival(program: 
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+@pytest.mark.parametrize("workload", PLANNED)
+def test_replay_holds_no_more_memory_than_expandable_segments_of_torch(workload: str, busy: bool) -> None:
+    """The rival is what torch held on an H200; the work of several streams takes another time on emulated devices."""
+    torch = (HELD_BY_TORCH_BUSY if busy else HELD_BY_TORCH)[workload]
+    assert replays("tcuda", busy=busy)[workload].steady_reserved <= torch.expandable << 20
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+def test_replay_holds_little_of_what_torch_holds_above_a_plan(busy: bool) -> None:
+    found = replays("tcuda", busy=busy)
+    gone = [excess_gone(name, found[name].steady_reserved, plan_of(name), busy=busy) for name in PLANNED]
+    assert statistics.mean(gone) >= EXCESS_GONE
+
+
+@pytest.mark.parametrize("workload", PLANNED)
+def test_replay_holds_no_less_than_the_bound(workload: str) -> None:
+    bound, height = plan_of(workload)
+    assert bound <= height
+    assert bound <= replays("tcuda")[workload].steady_reserved
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
 @pytest.mark.parametrize(
-    "workload", [*(pytest.param(name, marks=pytest.mark.emulated) for name in (*CHURNS, *TRACES, *PROGRAMS)), *STEPS]
+    "workload",
+    [*(pytest.param(name, marks=pytest.mark.emulated) for name in PLANNED if name not in STEPS), *STEPS],
 )
 def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str, busy: bool) -> None:
     assert replays("tcuda", busy=busy)[workload].steady_per_live <= RESERVED_PER_LIVE[workload]
@@ -98,6 +133,8 @@ def test_replay_holds_no_more_memory_than_the_policy_promises(workload: str, bus
 @pytest.mark.parametrize(
     "workload", [*WORKLOADS, *(pytest.param(name, marks=pytest.mark.emulated) for name in PROGRAMS)]
 )
-def test_replay_calls_no_driver_in_the_third_and_later_replays(workload: str, busy: bool) -> None:
+def test_replay_calls_no_driver_after_the_first_replays(workload: str, busy: bool) -> None:
     """On a GPU, the moment at which one stream is done with the memory of another differs from play to play."""
-    assert replays("tcuda", busy=busy)[workload].steady_driver_calls == 0
+    found = replays("tcuda", busy=busy)[workload]
+    assert found.settled_after <= SETTLED_AFTER.get(workload, 2)
+    assert found.steady_driver_calls == 0

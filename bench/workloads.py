@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from array_programs import ARRAY_PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -206,7 +207,12 @@ STEPS: dict[str, Callable[[], Events]] = {
 }
 """Programs that repeat a step: two recordings, and two made-up ones with sizes of the layers of a network."""
 
-WORKLOADS = {**COLD, **CHURNS, **TRACES, **STEPS}
+ARRAYS: dict[str, Callable[[], Events]] = {
+    name: functools.partial(read_trace, _DATA / f"{name}.npz") for name in ARRAY_PROGRAMS
+}
+"""Recordings of whole programs of CuPy."""
+
+WORKLOADS = {**COLD, **CHURNS, **TRACES, **STEPS, **ARRAYS}
 """All workloads by name, as functions that make the events."""
 
 

@@ -8,9 +8,11 @@
 from tcuda._base import requirements as _requirements
 
 # isort: split
+import os as _os
 import typing as _typing
 
-from tcuda import _initialization, graphs, jiterator, memory, nvtx, profiler, random, streams
+from tcuda import graphs, jiterator, memory, nvtx, profiler, random, streams
+from tcuda._base import log as _log
 from tcuda._base.absent import refuse_absent_modules as _refuse_absent_modules
 from tcuda._base.errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
 from tcuda._base.version import __version__
@@ -48,6 +50,7 @@ from tcuda._device._nvml import (
     utilization,
 )
 from tcuda._device._sync_debug import SyncCounter, get_sync_debug_mode, set_sync_debug_mode, sync_debug_mode
+from tcuda._process import initialization as _initialization
 from tcuda._process.devices import DeviceArgument
 from tcuda._process.ipc import ipc_collect
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
@@ -86,6 +89,8 @@ from tcuda.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
+from tcuda.memory._out_of_memory import raise_out_of_memory as _raise_out_of_memory
+from tcuda.memory._relief import relieve as _relieve
 from tcuda.random import (
     Generator,
     default_generators,
@@ -99,6 +104,7 @@ from tcuda.random import (
     set_rng_state,
     set_rng_state_all,
 )
+from tcuda.random._defaults import install_generators as _install_generators
 from tcuda.streams import (
     Event,
     ExternalStream,
@@ -114,15 +120,19 @@ from tcuda.streams import (
 )
 
 if _typing.TYPE_CHECKING:
-    from tcuda import comm, emulation, nccl, sanitizer
+    from tcuda import accelerator, comm, emulation, nccl, sanitizer
     from tcuda._backend import xp
 else:
-    __getattr__, __dir__ = _lazy_names(__name__, ("comm", "emulation", "nccl", "sanitizer"))
+    __getattr__, __dir__ = _lazy_names(__name__, ("accelerator", "comm", "emulation", "nccl", "sanitizer"))
 
-_initialization.log_if_asked()
+_log.print_if_asked(_os.environ)
+_initialization.prepare(_raise_out_of_memory, _relieve, _install_generators)
 _refuse_absent_modules()
 _watch_cupy()
-_initialization.sanitize_if_asked()
+if {"TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER"} & _os.environ.keys():
+    from tcuda._sanitizer._variables import enable_as_asked as _enable_as_asked
+
+    _enable_as_asked(_os.environ)
 
 __all__ = [
     "AcceleratorError",
@@ -141,6 +151,7 @@ __all__ = [
     "StreamContext",
     "SyncCounter",
     "__version__",
+    "accelerator",
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "caching_allocator_disabled",

@@ -13,6 +13,7 @@ import griffe
 
 _ROOT = Path(__file__).parents[2]
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
+_WITH_INHERITED = ("tcuda.CUDAGraph",)  # classes whose surface has parts in classes that are not public
 _EXAMPLE = re.compile(r"^Example:$", re.MULTILINE)  # griffe reads code in sections that are called "Examples"
 
 
@@ -50,11 +51,12 @@ def _described(found: Any, name: str, heading: str) -> list[str]:
 def _members(found: Any, name: str) -> dict[str, Any]:
     """Return the public members of a class; those of CuPy's kernels with the launch and with inherited members."""
     kernel = name.startswith("tcuda.emulation.xp.")
-    members = {**found.inherited_members, **found.members} if kernel else found.members
+    inherits = kernel or name in _WITH_INHERITED
+    members = {**found.inherited_members, **found.members} if inherits else found.members
     return {
         own: _target(member)
         for own, member in members.items()
-        if (not own.startswith("_") or (kernel and own == "__call__")) and (kernel or not member.is_alias)
+        if (not own.startswith("_") or (kernel and own == "__call__")) and (inherits or not member.is_alias)
     }
 
 

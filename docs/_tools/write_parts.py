@@ -6,6 +6,7 @@
 A page requests a part by a comment on a line of its own. The part follows, up to the line ``<!-- end -->``::
 
     <!-- coverage: counts -->               a part from tests/data: counts, present, later, absent or extra
+    <!-- coverage: accelerator counts -->   the same part for torch.accelerator
     <!-- cupy: counts -->                   a part from tests/data/cupy_names.json: counts, names or signatures
     <!-- source: tcuda/demo/train.py f -->  the function or class f (C.f for a method) of this file; the file without f
     <!-- program: overlap -->               docs/examples/overlap.py, and what the program prints
@@ -56,7 +57,8 @@ def _written(request: re.Match[str]) -> str:
 
 def _part(kind: str, what: str) -> str:
     if kind == "coverage":
-        return Coverage().part(what)
+        module, _, name = what.rpartition(" ")
+        return Coverage(module).part(name)
     if kind == "cupy":
         from cupy_coverage import part
 
@@ -75,12 +77,19 @@ def _part(kind: str, what: str) -> str:
 
 
 class Coverage:
-    """The part of ``torch.cuda`` that tcuda has, from the tables that ``tests/surface/test_api_table.py`` checks."""
+    """The part of torch's names that tcuda has, from the tables that ``tests/surface/test_api_table.py`` checks.
 
-    def __init__(self) -> None:
+    Args:
+        module: ``"accelerator"`` for the names of ``torch.accelerator``; empty for those of ``torch.cuda``.
+    """
+
+    def __init__(self, module: str = "") -> None:
         data = _ROOT / "tests" / "data"
-        self._api: dict[str, dict[str, Any]] = json.loads((data / "torch_cuda_api.json").read_text())["names"]
-        self._rows: list[dict[str, Any]] = json.loads((data / "differences.json").read_text())["rows"]
+        api = data / f"torch_{module or 'cuda'}_api.json"
+        rows = data / (f"{module}_differences.json" if module else "differences.json")
+        self._api: dict[str, dict[str, Any]] = json.loads(api.read_text())["names"]
+        self._rows: list[dict[str, Any]] = json.loads(rows.read_text())["rows"]
+        self._prefix = f"{module}." if module else ""
         self._entries = {
             name: page.name for page in (_DOCS / "api").glob("*.md") for name in _ENTRY.findall(page.read_text())
         }
@@ -114,8 +123,9 @@ class Coverage:
 
     def _link(self, name: str) -> str:
         """Return the name as code, with a link to its entry in the reference if there is one."""
-        page = self._entries.get(name)
-        return f"[{_code(name)}](api/{page}#tcuda.{name})" if page else _code(name)
+        full = self._prefix + name
+        page = self._entries.get(full)
+        return f"[{_code(name)}](api/{page}#tcuda.{full})" if page else _code(name)
 
     def _reasons(self, name: str) -> list[str]:
         kinds = ("signature", "behaviour")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tcuda import _core
+from tcuda._base.cells import line_in, shown
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # The folder of tcuda, which may be outside of site-packages.
 _FOLDER = re.compile(r"[/\\]tcuda(?=[/\\])")
@@ -38,7 +39,8 @@ class Place(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.filename}:{self.line} in {self.name}"
+        file = shown(self.filename)
+        return f"{line_in(file, self.line) or f'{file}:{self.line}'} in {self.name}"
 
 
 def calling_place() -> Place | None:

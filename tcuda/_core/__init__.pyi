@@ -123,6 +123,11 @@ class CapturedState:
         Returns:
             A status. A failure leaves the generator unchanged.
         """
+    def follow(self, before: CapturedState | None) -> None:
+        """Let :meth:`prepare` set the node of ``before``, because the executable graph was made of that graph.
+
+        With None, :meth:`prepare` sets the own node again.
+        """
 
 class CudaCalls:
     """Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.
@@ -143,6 +148,14 @@ class CudaCalls:
         """
     def event_record_with_flags(self, event: int, stream: int, flags: int) -> int:
         """Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``)."""
+    def stream_create_with_priority(self, flags: int, priority: int) -> tuple[int, int]:
+        """Return a status, and a new stream of the current context (``cuStreamCreateWithPriority``)."""
+    def stream_flags(self, stream: int) -> tuple[int, int]:
+        """Return a status, and the flags of ``stream`` (``cuStreamGetFlags``)."""
+    def stream_priority(self, stream: int) -> tuple[int, int]:
+        """Return a status, and the priority of ``stream`` (``cuStreamGetPriority``)."""
+    def graph_dot_print(self, graph: int, path: str, flags: int) -> int:
+        """Write ``graph`` to a file in the DOT language, and return a status (``cuGraphDebugDotPrint``)."""
 
 class GreenContexts:
     """Calls for green contexts, made through the driver; each returns a status first.
@@ -183,12 +196,90 @@ class CudaGraphs:
     def __init__(self) -> None: ...
     def capture_info(self, stream: int) -> tuple[int, int, int]:
         """Return a status, the status of the capture of ``stream``, and the number of the capture."""
+    def begin_graph(
+        self, ledger: Ledger, pool: tuple[int, int], capture: object, stream: int, device: int, mode: int
+    ) -> int:
+        """Begin a capture whose memory comes from a pool, for the driver and for the ledger; return a status.
+
+        Args:
+            ledger: The ledger.
+            pool: The pool.
+            capture: An object whose ``number`` becomes the number of the capture.
+            stream: The stream that captures.
+            device: The device of the stream.
+            mode: A ``CUstreamCaptureMode``.
+        """
+    def end_graph(
+        self,
+        ledger: Ledger,
+        capture: object,
+        number: int,
+        stream: int,
+        device: int,
+        bodies: Sequence[int],
+        flags: int | None,
+        keep: bool,
+    ) -> tuple[int, str]:
+        """End a capture for the driver and for the ledger; return a status and the name of the call that failed.
+
+        Args:
+            ledger: The ledger, which keeps the memory from before the capture that the graph uses.
+            capture: An object whose ``ended`` becomes a tuple: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0,
+                the number of nodes, and the result of :meth:`Ledger.hold`.
+            number: The number of the capture.
+            stream: The stream on which the capture has begun.
+            device: The device of the stream.
+            bodies: The graphs of the bodies of conditional nodes.
+            flags: The flags of the executable graph; None for no executable graph.
+            keep: Whether the ``cudaGraph_t`` is kept.
+        """
     def instantiate(self, graph: int, flags: int) -> tuple[int, int]:
         """Return a status and a ``cudaGraphExec_t``; the call is allowed while streams capture."""
     def destroy_exec(self, exec: int) -> int:
         """Destroy a ``cudaGraphExec_t``, and return a status; the call is allowed while streams capture."""
     def contents(self, graph: int) -> tuple[int, int, list[int]]:
         """Return a status, the number of nodes, and the numbers in their parameters that may be addresses."""
+
+class GraphChanges:
+    """Changes of executable graphs; each call returns a status first. The calls are allowed while streams capture.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def update(self, exec: int, graph: int) -> tuple[int, int, int]:
+        """Give ``exec`` the parameters of the nodes of ``graph``.
+
+        Returns:
+            A status, the ``CUgraphExecUpdateResult``, and the place in ``graph`` of the node that cannot be updated; -1
+            if the node is not known.
+        """
+    def move(
+        self, graphs: Sequence[int], exec: int, begin: int, end: int, offset: int, block_begin: int, block_end: int
+    ) -> tuple[int, int, int, list[int], int, int]:
+        """Add ``offset`` to the addresses from ``begin`` to ``end`` in the parameters of all nodes.
+
+        A failure, a doubtful node, and addresses that no node has leave everything as it was.
+
+        Args:
+            graphs: The graph, and the bodies of its conditional nodes.
+            exec: The executable graph that is updated; 0 for none.
+            begin: The first address that moves.
+            end: The first address that does not move.
+            offset: The number to add, modulo 2**64.
+            block_begin: The begin of the allocation. A node that has another address of the allocation is doubtful.
+            block_end: The end of the allocation.
+
+        Returns:
+            A status, the number of nodes with such addresses, the first doubtful node, counted over all graphs, the
+            numbers that may be addresses after the move, and the last two results of :meth:`update`. The number of the
+            node is -1 if no node is doubtful.
+        """
+    def set_enabled(self, exec: int, graph: int, place: int, enabled: bool) -> int:
+        """Let launches of ``exec`` do or skip the node at ``place`` of ``graph``, and return a status."""
+    def is_enabled(self, exec: int, graph: int, place: int) -> tuple[int, bool]:
+        """Return a status, and whether launches of ``exec`` do the node at ``place`` of ``graph``."""
 
 class ConditionalNodes:
     """Conditional nodes in captures; each call returns a status first.
@@ -844,6 +935,13 @@ def translated(
     The callable adds no Python frame.
     """
 
+def current_device_call(ask: Callable[[], int]) -> Callable[[], int]:
+    """Return a callable that returns the index of the current device, without a Python frame.
+
+    The driver knows the device if the thread has a context. Otherwise the callable calls ``ask``, a function of the
+    CUDA runtime, once in each thread. If the driver was in use before a fork, the child always calls ``ask``.
+    """
+
 def cleanup_on_error(function: _F, mend: Callable[[Any], object]) -> _F:
     """Return a method that calls ``function`` and, if that raises, calls ``mend(self)`` until ``mend`` returns.
 
@@ -919,6 +1017,12 @@ class PageLockedMemory:
     @property
     def block_size(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def listen_to_segments(function: Callable[[], object] | None) -> None:
+    """Let the main thread call ``function`` soon after memory of a segment came from the driver or went back.
+
+    Segments that follow each other closely share a call. None ends the calls.
+    """
 
 def allocate_page_locked(ledger: Ledger, size: int) -> PageLockedMemory:
     """Return new page-locked memory; an object without memory if ``size`` is 0."""
@@ -1459,6 +1563,12 @@ class RaceDetector:
             IndexError: The graph has no such node.
             ValueError: The graph belongs to another detector.
         """
+    def follow(self, graph: RaceGraph, before: RaceGraph) -> None:
+        """Let the launches of ``graph`` come after those of ``before``: both stand for one executable graph.
+
+        Raises:
+            ValueError: A graph belongs to another detector.
+        """
     def launch(self, graph: RaceGraph, device: int, stream: int) -> None:
         """Note a launch of a graph, and compare the accesses of its nodes with those before.
 
@@ -1802,6 +1912,8 @@ class Ledger:
         settings: The options of the caching allocator.
         fail_memory: A function that raises the error for a lack of memory: ``fail_memory(**facts)``.
         fail_driver: A function that raises the error for a call that failed: ``fail_driver(status, call)``.
+        relieve: A function that may free memory of a device without room: ``relieve(device, size)`` returns whether to
+            try the allocation again. None for no function.
     """
 
     def __init__(
@@ -1811,6 +1923,7 @@ class Ledger:
         settings: Settings,
         fail_memory: Callable[..., NoReturn],
         fail_driver: Callable[[int, str], NoReturn],
+        relieve: Callable[[int, int], bool] | None = None,
     ) -> None: ...
     def allocate(self, device: int, size: int, stream: int) -> int:
         """Return the address of ``size`` bytes for use on ``stream``."""
@@ -1842,6 +1955,13 @@ class Ledger:
 
         Returns:
             0 if no live allocation begins there, or if its stack is not noted.
+        """
+    def can_move(self, device: int, address: int) -> bool:
+        """Return whether the program may keep the contents of the allocation that begins at ``address`` elsewhere.
+
+        Returns:
+            False if no live allocation begins there, if a graph or a capture needs the address, and for memory of a
+            private pool.
         """
     def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
         """Return the block that contains ``address``; None if no block contains the address.
@@ -1889,8 +2009,8 @@ class Ledger:
         """
     def release_imported(self, device: int, address: int) -> bool:
         """Unmap what :meth:`import_pieces` has mapped at ``address``; return False if nothing was mapped there."""
-    def empty_cache(self, device: int) -> None:
-        """Give free memory back to the device."""
+    def empty_cache(self, device: int, keep_spare: bool = False) -> None:
+        """Give free memory back to the device, but not the small pool for the next capture if ``keep_spare``."""
     def allocate_segment(self, device: int, size: int) -> int:
         """Return the address of a new segment for a source that reports its segments, 0 if there is no memory."""
     def free_segment(self, device: int, address: int) -> None:
@@ -1937,7 +2057,10 @@ class Ledger:
     def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
         """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
     def expect_capture(self) -> ExpectedCapture:
-        """Wait until no thread records an event behind all work of a device, and let none be recorded."""
+        """Wait until no thread records an event behind all work of a device, and let none be recorded.
+
+        Before that, the memory of released graphs that no work uses is made ready for the capture.
+        """
     def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
         """Let allocations on the streams of a capture come from a pool, and keep the memory that this thread frees.
 
@@ -1964,6 +2087,13 @@ class Ledger:
 
         Page-locked allocations of the host are kept too. Their addresses are returned as they are.
         """
+    def release_holds(self, held: Sequence[int], replayed: bool) -> None:
+        """Release the allocations that :meth:`hold` returned.
+
+        Args:
+            held: The allocations.
+            replayed: Whether the graph was launched. The allocations are then released after the work of the devices.
+        """
     def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
         """Release the allocations that :meth:`hold` returned, and the pool.
 
@@ -1986,6 +2116,12 @@ class Ledger:
     def read(self, device: int, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
     def record_history(self, stacks: Stacks, capacity: int, skipped: int, clear: bool) -> None: ...
     def stop_history(self) -> None: ...
+    def take_segment_changes(self) -> list[tuple[int, int]]:
+        """Return how many bytes of segments came from the driver and went back since the last call.
+
+        Returns:
+            Both numbers for each device, and then those of the page-locked memory of the host.
+        """
     def set_metadata(self, text: str) -> None: ...
     def metadata(self) -> str: ...
     def snapshot(

@@ -55,10 +55,10 @@ class _CudaDeviceProperties:
         rows = [
             ("compute capability", f"{self.major}.{self.minor}"),
             ("memory", f"{self.total_memory / (1 << 30):.1f} GiB"),
-            ("multiprocessors", self.multi_processor_count),
+            ("multiprocessors", str(self.multi_processor_count)),
             ("L2 cache", f"{self.L2_cache_size / (1 << 20):.0f} MiB"),
             ("shared memory of a block", f"{self.shared_memory_per_block_optin / 1024:.0f} KiB"),
-            ("threads of a multiprocessor", self.max_threads_per_multi_processor),
+            ("threads of a multiprocessor", f"{self.max_threads_per_multi_processor:,}"),
             ("uuid", self.uuid),
         ]
         return notebook.table(self.name, (), rows)

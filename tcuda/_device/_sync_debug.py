@@ -12,6 +12,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tcuda._base.arguments import flag
+from tcuda._base.cells import line_in, shown
 from tcuda._base.scope import Scope
 from tcuda._base.warnings import stacklevel
 from tcuda._process import waits
@@ -254,7 +255,10 @@ class SyncCounter:
     def _repr_html_(self) -> str:
         from tcuda._viz.shared import notebook  # here, because few programs need the module
 
-        rows = [(row["count"], row["call"], f"{row['file']}:{row['line']}") for row in self.counts()]
+        rows = [
+            (row["count"], row["call"], line_in(shown(row["file"]), row["line"]) or f"{row['file']}:{row['line']}")
+            for row in self.counts()
+        ]
         return notebook.table("Calls that let the host wait", ("count", "call", "line"), rows)
 
     def __enter__(self) -> Self:

@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 
     from tcuda._core import PhiloxState
 
-green_contexts: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The green contexts of the process. A graph keeps those that exist when its capture begins."""
+_green_contexts: weakref.WeakSet[Any] | None = None
+"""The green contexts of the process; None if there was none yet. To ask an empty set takes longer."""
+
+
+def keep_in_graphs(context: Any) -> None:
+    """Let the graphs of later captures keep a green context, whose kernels may run in them."""
+    global _green_contexts
+    if _green_contexts is None:
+        _green_contexts = weakref.WeakSet()
+    _green_contexts.add(context)
 
 
 class Capture:
@@ -32,12 +40,13 @@ class Capture:
         graph: The :class:`tcuda.CUDAGraph`.
         stream: The handle of the stream on which the capture was begun.
         device: The device of that stream.
-        number: The number that CUDA gave the capture.
+        number: The number that CUDA gave the capture; 0 before the capture begins.
         mode: The ``CAPTURE_...`` mode of the capture.
 
     Attributes:
+        ended: What the end of the capture has made; see :class:`~tcuda._runtime.protocol.GraphCapture`.
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
-        events: What every launch of the graph refers to: external events, and the green contexts of the capture.
+        events: What every launch of the graph refers to: external events, green contexts, and pools of memory.
         host_memory: The arrays of the host that every launch of the graph reads.
         mode: The ``CAPTURE_...`` mode of the capture.
         bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
@@ -45,19 +54,20 @@ class Capture:
         has_lost_body: Whether the capture of a body failed at its end.
     """
 
+    ended: tuple[int, int, int, list[int]] | None = None
+    is_broken = False
+    has_lost_body = False
+
     def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int) -> None:
         self.graph = graph
         self.stream = stream
         self.device = device
         self.number = number
         self.states: dict[PhiloxState, Any] = {}
-        # All of them, because nobody knows yet whose streams will take part. Listing an empty WeakSet takes more than
-        # ten times as long as asking for its length.
-        self.events: list[Any] = list(green_contexts) if len(green_contexts) else []
+        # All of them, because nobody knows yet whose streams will take part.
+        self.events: list[Any] = [] if _green_contexts is None else list(_green_contexts)
         self.host_memory: list[Any] = []
         self.bodies: list[int] = []
-        self.is_broken = False
-        self.has_lost_body = False
         self.mode = mode
         self._thread = threading.get_ident()
 

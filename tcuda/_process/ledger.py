@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda import _core
+from tcuda._base import log
 from tcuda._base.errors import AcceleratorError, AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment
 from tcuda._process.fork import call_around_fork, call_in_child
@@ -141,13 +142,20 @@ def _count_stack_users(change: int) -> None:
             _ledger.keep_stacks(_stack_users > 0)
 
 
-def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[..., NoReturn]) -> None:
+def make_ledger(
+    cuda: Runtime,
+    backend: Backend,
+    raise_out_of_memory: Callable[..., NoReturn],
+    relieve: Callable[[int, int], bool],
+) -> None:
     """Make the ledger unless it exists already: a step of initialisation.
 
     Args:
         cuda: The runtime.
         backend: The array library, which may have a source of memory.
         raise_out_of_memory: A function that the core calls for a lack of memory, with the facts as keyword arguments.
+        relieve: A function that the core calls before, with the device and the size. If the function returns True, the
+            core tries the allocation again.
 
     Raises:
         ValueError: ``TCUDA_POISON_FREED`` has a value that the variable cannot have.
@@ -157,7 +165,9 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
         return
     poison = chosen_poison()
     devices = cuda.getDeviceCount()
-    made = _core.Ledger(cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error)
+    made = _core.Ledger(
+        cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error, relieve
+    )
     source = chosen_source()
     named = conf().backend or _DEFAULT_SOURCE
     if source is None and named != _DEFAULT_SOURCE:
@@ -172,9 +182,28 @@ def make_ledger(cuda: Runtime, backend: Backend, raise_out_of_memory: Callable[.
     if _ledger is None:  # a finalizer may have made the ledger meanwhile
         _ledger, _settled = made, named
         atexit.register(made.close)
+        atexit.register(_core.listen_to_segments, None)
+        _core.listen_to_segments(_log_segments)
     _count_stack_users(0)
     if _chosen is not None and _chosen[1] is not source:
         _ledger.change_source(_chosen[1])
+
+
+def _log_segments() -> None:
+    """Log what came from the driver and went back; the main thread calls this function soon after that."""
+    if _ledger is None:
+        return
+    *devices, host = _ledger.take_segment_changes()
+    for device, (mapped, unmapped) in enumerate(devices):
+        if mapped or unmapped:
+            _log_change(f"Device {device}", mapped, unmapped, _ledger.reserved(device))
+    if any(host):
+        _log_change("Page-locked memory", *host, _ledger.host_statistics()["allocated_bytes.current"])
+
+
+def _log_change(place: str, mapped: int, unmapped: int, reserved: int) -> None:
+    parts = [f"{size / 2**20:.4g} MiB {what}" for size, what in ((mapped, "mapped"), (unmapped, "unmapped")) if size]
+    log.debug("%s: %s, %.4g MiB reserved.", place, ", ".join(parts), reserved / 2**20)
 
 
 def _use_on_host(ledger: _core.Ledger, conf: AllocConf) -> None:

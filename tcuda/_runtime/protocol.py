@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from tcuda._core import Driver, RaceDetector
+    from tcuda._core import Driver, Ledger, RaceDetector
 
 MEMCPY_HOST_TO_HOST = 0
 MEMCPY_HOST_TO_DEVICE = 1
@@ -83,6 +83,42 @@ class GraphNode(NamedTuple):
     event: int
     before: list[int]
 
+    def in_words(self, place: int) -> str:
+        """Return words for the node, which is at ``place`` of its graph."""
+        return f"node {place} ({self.kernel or self.kind})"
+
+
+class Move(NamedTuple):
+    """A move of the addresses of an array to another array of the same layout.
+
+    Attributes:
+        begin: The first address that moves.
+        end: The first address behind those that move.
+        offset: The number that is added to the addresses.
+        block_begin: The begin of the allocation. Its other addresses may reach the array, too.
+        block_end: The end of the allocation.
+    """
+
+    begin: int
+    end: int
+    offset: int
+    block_begin: int
+    block_end: int
+
+
+class Moved(NamedTuple):
+    """What a move has changed in a graph.
+
+    Attributes:
+        nodes: The number of nodes that have addresses which move.
+        addresses: The addresses of all nodes after the move, as :class:`GraphContents` has them.
+        doubtful: A node that has another address of the allocation, in words; an empty text if there is none.
+    """
+
+    nodes: int
+    addresses: list[int]
+    doubtful: str
+
 
 class Conditional(NamedTuple):
     """A conditional node.
@@ -94,6 +130,27 @@ class Conditional(NamedTuple):
 
     handle: int
     body: int
+
+
+class GraphCapture(Protocol):
+    """A capture whose work becomes a graph. The runtime sets ``number`` and ``ended``.
+
+    Attributes:
+        stream: The handle of the stream on which the capture begins.
+        device: The device of that stream.
+        mode: The ``CAPTURE_...`` mode.
+        bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
+        number: The number of the capture; 0 before the begin.
+        ended: What the end of the capture has made: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0, the number
+            of nodes, and the memory that the ledger keeps for the graph. None before the end.
+    """
+
+    stream: int
+    device: int
+    mode: int
+    bodies: list[int]
+    number: int
+    ended: tuple[int, int, int, list[int]] | None
 
 
 class Runtime(Protocol):
@@ -166,6 +223,34 @@ class Runtime(Protocol):
     def streamBeginCapture(self, stream: int, mode: int) -> None: ...
     def streamEndCapture(self, stream: int) -> int: ...
     def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None: ...
+
+    def beginGraph(self, ledger: Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
+        """Begin ``capture`` (``cudaStreamBeginCapture``), and let its memory come from a pool of ``ledger``.
+
+        CUDA has no such call. The call exists because the parts of a begin take longer than the begin itself, and
+        because a signal handler may raise between two calls. If the call fails and the number of the capture is set,
+        the capture may have begun, and must be ended.
+
+        Raises:
+            AcceleratorError: The stream captures already (401), or is a default stream (900).
+        """
+
+    def endGraph(self, ledger: Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
+        """End ``capture`` (``cudaStreamEndCapture``), and let ``ledger`` keep the memory that the graph uses.
+
+        CUDA has no such call, for the same reasons. After a failure, the stream does not capture, and the capture of
+        the ledger goes on. ``capture.ended`` has what must be released then.
+
+        Args:
+            ledger: The ledger.
+            capture: The capture, which :meth:`beginGraph` has begun.
+            flags: The flags of the ``cudaGraphExec_t``; None for no ``cudaGraphExec_t``.
+            keep: Whether the ``cudaGraph_t`` is kept.
+
+        Raises:
+            AcceleratorError: The capture cannot be ended (401, 901, 904), or the graph cannot be instantiated.
+        """
+
     def streamIsCapturing(self, stream: int) -> bool: ...
     def streamGetCaptureInfo(self, stream: int) -> tuple[int, int]: ...  # status, and the number of the capture
     def graphDestroy(self, graph: int) -> None: ...
@@ -223,6 +308,34 @@ class Runtime(Protocol):
 
     def graphExecGetId(self, graphExec: int) -> int:
         """Return the number by which profilers name ``graphExec``; 0 if the driver has no such numbers."""
+
+    # Changes of executable graphs. A failure leaves the graph and the executable graph as they were. The calls are
+    # allowed during captures.
+
+    def graphExecUpdate(self, graphExec: int, graph: int) -> None:
+        """Give ``graphExec`` the parameters of the nodes of ``graph``, which has the same shape.
+
+        Raises:
+            AcceleratorError: The shapes differ (910). The details name the node.
+        """
+
+    def graphMove(self, graphs: Sequence[int], graphExec: int, move: Move) -> Moved:
+        """Move addresses in the parameters of all nodes. Nothing is changed if a node is doubtful.
+
+        Args:
+            graphs: The graph, and the bodies of its conditional nodes.
+            graphExec: The executable graph of the graph; 0 for none.
+            move: The move.
+
+        Raises:
+            AcceleratorError: The nodes cannot work on the other memory (910). The details name the node.
+        """
+
+    def graphNodeSetEnabled(self, graphExec: int, graph: int, place: int, enabled: bool) -> None:
+        """Let launches of ``graphExec`` do or skip the node at ``place`` of ``graph``, of which it was made."""
+
+    def graphNodeGetEnabled(self, graphExec: int, graph: int, place: int) -> bool:
+        """Return whether launches of ``graphExec`` do the node at ``place`` of ``graph``."""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give another process the same kind of devices."""

@@ -59,14 +59,24 @@ class Access:
     stack_trace: traceback.StackSummary
 
     def text(self) -> str:
-        """Return torch's description of the access."""
+        """Return torch's description of the access.
+
+        Example:
+            >>> print(current.text().splitlines()[0])  # the access above
+            multiply
+        """
         arguments = f" argument(s) {', '.join(self.aliases)}" if self.aliases else ""
         output = (", and to the output" if self.aliases else " the output") if self.is_output else ""
         stack = "".join(self.stack_trace.format())
         return f"{self.operator}\n{self.type}{arguments}{output}\nWith stack trace:\n{stack}\n"
 
     def heading(self) -> str:
-        """Return the beginning of torch's description, up to the stream."""
+        """Return the beginning of torch's description, up to the stream.
+
+        Example:
+            >>> current.heading() == f"by stream {side.cuda_stream}"  # the access above
+            True
+        """
         return "by the host" if self.stream is None else f"by stream {self.stream}"
 
 

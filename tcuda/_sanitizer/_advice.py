@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tcuda._sanitizer._cells import line_in
+from tcuda._base.cells import line_in
 from tcuda._sanitizer._missing import Missing
 
 if TYPE_CHECKING:

@@ -78,6 +78,16 @@ class UnsynchronizedAccessError(SynchronizationError):
 
         Args:
             race: A race of a report.
+
+        Example:
+            >>> side = tcuda.Stream()
+            >>> with tcuda.sanitizer.check(mode="collect") as report:
+            ...     x = xp.ones(1000)
+            ...     with tcuda.stream(side):
+            ...         y = x * 2  # side does not wait for the default stream
+            >>> error = tcuda._sanitizer.UnsynchronizedAccessError.of(report.races[0])
+            >>> error.data_ptr == x.data.ptr
+            True
         """
         return cls(race.data_ptr, race.allocation_stack_trace, *race.torchs_accesses, race)
 

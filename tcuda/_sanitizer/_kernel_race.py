@@ -88,7 +88,13 @@ class KernelRaceAccess(RaceAccess):
         return f"{where}: {self.words}{source}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the access as plain data."""
+        """Return the access as plain data.
+
+        Example:
+            >>> data = access.as_dict()  # the access above
+            >>> data["thread"], data["line"]
+            ([1, 0, 0], {'file': 'kernel.cu', 'line': 1})
+        """
         return {
             **super().as_dict(),
             "thread": list(self.thread),
@@ -226,7 +232,13 @@ class KernelRace(Race):
         return f"{self.heading}: two threads use the same memory, and nothing orders them{same}.\n{self.details}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the race as plain data, which :mod:`json` can write."""
+        """Return the race as plain data, which :mod:`json` can write.
+
+        Example:
+            >>> data = race.as_dict()  # the race above
+            >>> data["kernel"], data["memory"]["text"]
+            ('total', 'element 0 of `out` (int32, shape (1,))')
+        """
         memory = self.memory
         return {
             **super().as_dict(),

@@ -87,7 +87,13 @@ class RaceAccess:
         return f"{_elements.text(self.region, self.elements)}{argument}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the access as plain data."""
+        """Return the access as plain data.
+
+        Example:
+            >>> data = access.as_dict()  # the access above
+            >>> data["operation"], data["kind"], data["host"]
+            ('multiply', 'read', False)
+        """
         return {
             "operation": self.operation,
             "argument": self.argument,
@@ -139,7 +145,13 @@ class RaceAllocation:
     freed_stack: tuple[Frame, ...] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the allocation as plain data."""
+        """Return the allocation as plain data.
+
+        Example:
+            >>> data = allocation.as_dict()  # the allocation above
+            >>> data["address"] == x.data.ptr, data["size"]
+            (True, 8000)
+        """
         return {
             "address": self.address,
             "size": self.size,
@@ -258,7 +270,13 @@ class Race:
         return framed(report, f"{self.kind} in {self.current.operation}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the race as plain data, which :mod:`json` can write."""
+        """Return the race as plain data, which :mod:`json` can write.
+
+        Example:
+            >>> data = race.as_dict()  # the race above
+            >>> data["kind"], data["current"]["operation"]
+            ('read after write', 'multiply')
+        """
         before = self.missing.before
         return {
             "kind": self.kind,

@@ -98,6 +98,16 @@ class Report:
 
         Raises:
             ValueError: The race is not in this report.
+
+        Example:
+            >>> side, x = tcuda.Stream(), xp.ones(1000)
+            >>> with tcuda.sanitizer.check(mode="collect") as report:
+            ...     for _ in range(3):
+            ...         x += 1
+            ...         with tcuda.stream(side):
+            ...             y = x * 2  # side does not wait for the default stream
+            >>> [report.count(race) for race in report.races]
+            [3, 2]
         """
         for known, tally in (*self._entries(self._races), *self._entries(self._possible)):
             if known is race:

@@ -10,8 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcuda._base.cells import is_outside, is_shell, runs_cells, shown
 from tcuda._base.user_code import is_library
-from tcuda._sanitizer._cells import is_outside, is_shell, runs_cells, shown
 
 if TYPE_CHECKING:
     import traceback

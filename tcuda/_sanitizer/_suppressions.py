@@ -129,7 +129,19 @@ class suppress:
         races.forget()
 
     def remove(self) -> None:
-        """End the suppression. A second call does nothing."""
+        """End the suppression. A second call does nothing.
+
+        Example:
+            >>> side, x = tcuda.Stream(), xp.zeros(1000)
+            >>> known = tcuda.sanitizer.suppress(array=x)
+            >>> known.remove()
+            >>> with tcuda.sanitizer.check(mode="collect") as report:
+            ...     x += 1
+            ...     with tcuda.stream(side):
+            ...         x += 1  # a race again
+            >>> len(report)
+            1
+        """
         global _in_force
         with _lock:
             _in_force = tuple(other for other in _in_force if other is not self)

@@ -52,6 +52,19 @@ class CUDASanitizer:
             OSError: The file of suppressions cannot be read.
             RuntimeError: The runtime in use has no races to tell.
             ValueError: A line of the file of suppressions is wrong.
+
+        Example:
+            >>> sanitizer = tcuda._sanitizer.CUDASanitizer()
+            >>> side, x = tcuda.Stream(), xp.zeros(1000)
+            >>> sanitizer.enable()
+            >>> try:
+            ...     x += 1
+            ...     with tcuda.stream(side):
+            ...         y = x * 2  # side does not wait for the default stream
+            ... except tcuda._sanitizer.CUDASanitizerErrors as found:
+            ...     print(found)
+            detected 1 errors
+            >>> sanitizer.disable()
         """
         self._enable("raise")
 
@@ -69,7 +82,16 @@ class CUDASanitizer:
             self._check = check
 
     def disable(self) -> None:
-        """Look for races no longer. If the sanitizer is off, the call does nothing."""
+        """Look for races no longer. If the sanitizer is off, the call does nothing.
+
+        Example:
+            >>> sanitizer = tcuda._sanitizer.CUDASanitizer()
+            >>> sanitizer.enable()
+            >>> sanitizer.disable()
+            >>> sanitizer.disable()  # does nothing
+            >>> sanitizer.enabled
+            False
+        """
         if self._check is not None:
             self._check.end()
             self._check = None

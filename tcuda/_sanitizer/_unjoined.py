@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcuda._base.cells import shown
 from tcuda._base.errors import AcceleratorError
 from tcuda._sanitizer._advice import line_of, wait_of
-from tcuda._sanitizer._cells import shown
 from tcuda._sanitizer._stacks import Frame
 from tcuda._sanitizer._stream_names import stream_names
 

@@ -47,7 +47,13 @@ class UnwrittenRead(KernelRace):
         return f"{self.heading}: nothing has written what the kernel reads.\n{self.details}\n  {_ADVICE}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the read as plain data, which :mod:`json` can write."""
+        """Return the read as plain data, which :mod:`json` can write.
+
+        Example:
+            >>> data = read.as_dict()  # the read above
+            >>> data["kernel"], data["kind"]
+            ('twice', 'read of unwritten memory in a kernel')
+        """
         return {**super().as_dict(), "previous": None}
 
 

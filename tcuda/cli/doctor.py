@@ -7,8 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import tcuda
+from tcuda._base.terminal import working
 from tcuda.cli.messages import printable
-from tcuda.cli.terminal import console, print_table, working
+from tcuda.cli.terminal import console, print_table
 
 if TYPE_CHECKING:
     import argparse

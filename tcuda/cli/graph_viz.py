@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base.files import read_regular_file, require_writable
+from tcuda._base.terminal import working
 from tcuda._viz.graphs import draw
-from tcuda.cli.terminal import working
 
 if TYPE_CHECKING:
     import argparse

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base.files import require_writable, write_file
+from tcuda._base.terminal import working
 from tcuda.cli.messages import printable
-from tcuda.cli.terminal import console, memory, print_table, working
+from tcuda.cli.terminal import console, memory, print_table
 
 if TYPE_CHECKING:
     import argparse

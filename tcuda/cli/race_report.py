@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._base.files import write_file
+from tcuda._base.terminal import working
 from tcuda._viz.races import render
 from tcuda.cli.defaults import STDOUT
 from tcuda.cli.messages import printable
@@ -58,7 +59,8 @@ class Output:
             written.append(self.json)
         if self.html is not None:
             title = " ".join(report["program"]["arguments"])
-            write_file(self.folder / self.html, render(report, title).encode())
+            with working(f"writing {printable(str(self.html))}"):
+                write_file(self.folder / self.html, render(report, title).encode())
             written.append(str(self.html))
         if is_open:
             for path in written:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 _NEVER_WRAPPED = 1 << 16  # columns
 _UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
@@ -25,21 +23,6 @@ def console(*, stderr: bool = False) -> Console:
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _NEVER_WRAPPED
     return Console(stderr=stderr, force_terminal=is_terminal, width=width, markup=False, highlight=False)
-
-
-@contextlib.contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show the present work of the command on stderr during the block, if stderr is a terminal.
-
-    Args:
-        text: The work, such as ``"reading snapshot.pickle"``.
-    """
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield
-        return
-    with screen.status(Text(f"{text} ...")):
-        yield
 
 
 def print_table(console: Console, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 import tcuda
 from tcuda._base.files import read_regular_file, require_writable
 from tcuda._base.program import Ending, before_abrupt_exit, callers, named_program, without_callers
+from tcuda._base.terminal import working
 from tcuda._runtime import is_emulated
 from tcuda._sanitizer import _process_reports
 from tcuda._sanitizer._suppressions import VARIABLE as SUPPRESSIONS
 from tcuda._sanitizer._suppressions import read_suppressions
 from tcuda._sanitizer._variables import enabling
 from tcuda.cli.defaults import DEVICES, STDOUT
-from tcuda.cli.messages import in_one_line
+from tcuda.cli.messages import in_one_line, printable
 from tcuda.cli.race_report import Output
 from tcuda.cli.terminal import console
 from tcuda.emulation._children import pass_on_as_cupy
@@ -71,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         options.usage_error(in_one_line(error))
     if told:
         screen.print(told)
+    if screen.is_terminal:  # the program may say nothing for long
+        screen.print(f"Watching {printable(' '.join(options.program))}: the report follows at the end of the program.")
     with _stdout_for_json(options.json) as stdout:
         output = Output(screen, stdout, options.json, options.html, options.syncs, options.possible, Path.cwd())
         return _run(options, start, output)
@@ -89,12 +92,13 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
         counter = watching.enter_context(tcuda.SyncCounter()) if options.syncs else None
 
         def finish(ending: Ending) -> int:
-            children = _process_reports.read(folder)
-            shutil.rmtree(folder, ignore_errors=True)
-            found = _with_children(report.as_dict(), children)
-            found = _of_program(found, command)
-            if counter is not None:
-                found["syncs"] = counter.counts()
+            with working("making the report"):
+                children = _process_reports.read(folder)
+                shutil.rmtree(folder, ignore_errors=True)
+                found = _with_children(report.as_dict(), children)
+                found = _of_program(found, command)
+                if counter is not None:
+                    found["syncs"] = counter.counts()
             found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
             output.write(found)
             if found["races"] or (options.possible and found["possible"]):

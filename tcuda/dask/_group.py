@@ -59,6 +59,14 @@ class Group(NamedTuple):
 
         Returns:
             The futures of the results, by rank.
+
+        Example:
+            >>> def times(group, factor):
+            ...     with group.join() as ranks:
+            ...         return ranks.rank * factor
+            >>> futures = tcuda.dask.group(client).submit(client, times, 10)
+            >>> client.gather(futures)
+            [0, 10]
         """
         return [
             client.submit(
@@ -88,6 +96,13 @@ class Group(NamedTuple):
             RuntimeError: A worker of the group has gone, the worker has no device, or NCCL cannot make a clique.
             GroupError: A rank has gone while the clique of NCCL was made.
             TimeoutError: Not all tasks have joined in time.
+
+        Example:
+            >>> def size_of(group):
+            ...     with group.join(timeout=30) as ranks:
+            ...         return ranks.size
+            >>> client.gather(tcuda.dask.group(client).submit(client, size_of))
+            [2, 2]
         """
         worker = get_worker()
         address = worker.contact_address or worker.address
@@ -159,6 +174,14 @@ class Communicator:
         Raises:
             ValueError: ``op`` is not an operation, or ``array`` is not contiguous.
             GroupError: A rank has gone.
+
+        Example:
+            >>> def largest(group):
+            ...     with group.join() as ranks:
+            ...         x = tcuda.xp.asarray([ranks.rank, -ranks.rank])
+            ...         return ranks.all_reduce(x, "max").tolist()
+            >>> client.gather(tcuda.dask.group(client).submit(client, largest))
+            [[1, 0], [1, 0]]
         """
         self._check(array, op)
         if self._nccl is not None:
@@ -265,6 +288,14 @@ class Communicator:
 
         Raises:
             GroupError: A rank has gone.
+
+        Example:
+            >>> def meet(group):
+            ...     with group.join() as ranks:
+            ...         ranks.barrier()  # both tasks have begun
+            ...         return "met"
+            >>> client.gather(tcuda.dask.group(client).submit(client, meet))
+            ['met', 'met']
         """
         self._require_open()
         self._host.barrier()
@@ -274,6 +305,15 @@ class Communicator:
 
         Raises:
             GroupError: A rank has gone, and a collective of this rank may not be complete.
+
+        Example:
+            >>> def leave_early(group):
+            ...     ranks = group.join()
+            ...     ranks.barrier()
+            ...     ranks.close()  # without a with block
+            ...     return "left"
+            >>> client.gather(tcuda.dask.group(client).submit(client, leave_early))
+            ['left', 'left']
         """
         if not self._is_open:
             return
@@ -297,6 +337,20 @@ class Communicator:
 
         Args:
             reason: What the other ranks are told.
+
+        Example:
+            >>> def stop(group):
+            ...     ranks = group.join()
+            ...     if ranks.rank == 0:
+            ...         ranks.abandon("there are no data")
+            ...         return "stopped"
+            ...     try:
+            ...         ranks.barrier()
+            ...     except tcuda.dask.GroupError:
+            ...         ranks.close()
+            ...         return "alone"
+            >>> client.gather(tcuda.dask.group(client).submit(client, stop))
+            ['stopped', 'alone']
         """
         if self._is_open:
             self._lose_rank(None)

@@ -253,7 +253,14 @@ class ndarray(Strided, Operators):
         return dlpack.device_of(self)
 
     def toDlpack(self) -> Any:
-        """Return a capsule of DLPack with the array; deprecated in CuPy in favour of ``from_dlpack``."""
+        """Return a capsule of DLPack with the array; deprecated in CuPy in favour of ``from_dlpack``.
+
+        Example:
+            >>> x = xp.arange(3)
+            >>> capsule = x.toDlpack()
+            >>> type(capsule).__name__
+            'PyCapsule'
+        """
         return dlpack.old_capsule_of(self)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -371,6 +378,12 @@ class ndarray(Strided, Operators):
         Args:
             slices: The places, as in ``x[slices]``.
             value: An array, or a number.
+
+        Example:
+            >>> x = xp.zeros(3)
+            >>> x.scatter_add([0, 2, 2], 1)
+            >>> x.tolist()
+            [1.0, 0.0, 2.0]
         """
         _warn_of_scatter("scatter_add", "add")
         FUNCTIONS["add"].at(self, slices, value)
@@ -381,6 +394,12 @@ class ndarray(Strided, Operators):
         Args:
             slices: The places, as in ``x[slices]``.
             value: An array, or a number.
+
+        Example:
+            >>> x = xp.arange(3)
+            >>> x.scatter_max([0, 2], 1)
+            >>> x.tolist()
+            [1, 1, 2]
         """
         _warn_of_scatter("scatter_max", "maximum")
         FUNCTIONS["maximum"].at(self, slices, value)
@@ -391,6 +410,12 @@ class ndarray(Strided, Operators):
         Args:
             slices: The places, as in ``x[slices]``.
             value: An array, or a number.
+
+        Example:
+            >>> x = xp.arange(3)
+            >>> x.scatter_min([0, 2], 1)
+            >>> x.tolist()
+            [0, 1, 1]
         """
         _warn_of_scatter("scatter_min", "minimum")
         FUNCTIONS["minimum"].at(self, slices, value)
@@ -591,6 +616,13 @@ class ndarray(Strided, Operators):
         Raises:
             ValueError: ``index_type`` is another type, or does not hold the size of the array.
             RuntimeError: An axis has the length 0, or a stride that is not positive, and ``allow_unsafe`` is false.
+
+        Example:
+            >>> import numpy as np
+            >>> x = xp.zeros((2, 3), dtype="float32")
+            >>> span = x.mdspan(index_type=np.int32)  # an argument of a kernel
+            >>> type(span).__name__
+            'MdSpan'
         """
         return MdSpan(self, index_type, allow_unsafe)
 
@@ -630,7 +662,12 @@ class ndarray(Strided, Operators):
         return clipped
 
     def conj(self) -> ndarray:
-        """Return the complex conjugate of each element."""
+        """Return the complex conjugate of each element.
+
+        Example:
+            >>> xp.array([1 + 2j, 3]).conj()
+            array([1.-2.j, 3.-0.j])
+        """
         return FUNCTIONS["conjugate"](self) if self.dtype.kind == "c" else self
 
     conjugate = conj

@@ -12,6 +12,7 @@ import numpy as np
 
 from tcuda import _core
 from tcuda._runtime.emulated.accesses import POSSIBLE, READ, READ_AND_WRITE, WRITE, Access
+from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation import selected_elements
 from tcuda.emulation.operands import Operands, alias_of
 from tcuda.emulation.strided import Strided
@@ -95,7 +96,7 @@ def _add(accesses: dict[Any, Access], array: Strided, kind: int, label: str, par
             accesses.setdefault((address, shape, strides, kind), (address, host.itemsize, shape, strides, kind, label))
 
 
-class Measured:
+class Measured(Movable):
     """Work whose accesses depend on the contents of arrays, so that only a run of the work tells the accesses.
 
     Args:

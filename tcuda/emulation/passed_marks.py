@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._base.user_code import calling_place
+from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation import accesses, catalogue, selected_elements
 from tcuda.emulation.operands import Operands, alias_of
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tcuda._runtime.emulated.moves import Mover
     from tcuda._runtime.emulated.unwritten import Marks, Region, Unwritten
     from tcuda.emulation.strided import Strided
 
@@ -221,7 +223,7 @@ def _rule_of(function: Function) -> Rule | None:
 # Work
 
 
-class Passing:
+class Passing(Movable):
     """Work that refuses unwritten memory where the memory decides, and else passes the marks on.
 
     Args:
@@ -265,6 +267,13 @@ class Passing:
             id(hosts.get(key)): [_region(part) for part in regions if part.size] for key, regions in parts.items()
         }
         self._line = None if _entry(DECIDING, function) is None else calling_place()
+
+    def moved(self, mover: Mover) -> Passing:
+        """Return a copy of the work whose arrays are moved."""
+        made: Passing = super().moved(mover)
+        hosts = {id(host): host for host in (*self._reads, *self._writes)}
+        made._parts = {id(mover.moved(hosts.get(key))): regions for key, regions in made._parts.items()}
+        return made
 
     def __call__(self) -> None:
         """Do the work."""

@@ -178,5 +178,6 @@ def _new_stream(device: int) -> int:
 
 def give_streams_back(capture: Capture) -> None:
     """Let other captures use the streams on which the bodies of an ended capture were captured."""
-    for device, stream in _in_use.pop(capture.number, {}).values():
-        _spare.setdefault(device, []).append(stream)
+    if _in_use:
+        for device, stream in _in_use.pop(capture.number, {}).values():
+            _spare.setdefault(device, []).append(stream)

@@ -17,9 +17,9 @@ from tcuda.memory._pools import graph_pool_handle
 from tcuda.streams import Stream, current_stream, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from tcuda.memory._pools import PoolId
+    from tcuda.memory._pools import MemPool, PoolId
 
 _R = TypeVar("_R")
 
@@ -30,7 +30,9 @@ def make_graphed_callables(
     sample_args: tuple[tuple[Any, ...], ...],
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
-    pool: PoolId | None = None,
+    pool: PoolId | MemPool | None = None,
+    capture_error_mode: str = "global",
+    enable_annotations: bool = False,
 ) -> tuple[Callable[..., Any], ...]: ...
 
 
@@ -40,7 +42,9 @@ def make_graphed_callables(
     sample_args: tuple[Any, ...],
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
-    pool: PoolId | None = None,
+    pool: PoolId | MemPool | None = None,
+    capture_error_mode: str = "global",
+    enable_annotations: bool = False,
 ) -> Callable[..., _R]: ...
 
 
@@ -49,7 +53,9 @@ def make_graphed_callables(
     sample_args: tuple[Any, ...],
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
-    pool: PoolId | None = None,
+    pool: PoolId | MemPool | None = None,
+    capture_error_mode: str = "global",
+    enable_annotations: bool = False,
 ) -> Callable[..., Any] | tuple[Callable[..., Any], ...]:
     """Return a function that replays the device work of a callable (``torch.cuda.make_graphed_callables``).
 
@@ -72,8 +78,10 @@ def make_graphed_callables(
             stay.
         num_warmup_iters: The number of times that each callable runs before its work is captured.
         allow_unused_input: Accepted for compatibility with torch, and ignored.
-        pool: The pool of memory for the graphs, from :func:`graph_pool_handle` or :meth:`CUDAGraph.pool`; a new pool if
-            None.
+        pool: The pool of memory for the graphs: a :class:`MemPool`, or a handle from :func:`graph_pool_handle` or
+            :meth:`CUDAGraph.pool`; a new pool if None.
+        capture_error_mode: See :meth:`CUDAGraph.capture_begin`.
+        enable_annotations: Must be False, as for :class:`graph`.
 
     Returns:
         A function for one callable; a tuple of functions for a tuple of callables. A call of such a function raises
@@ -86,6 +94,7 @@ def make_graphed_callables(
         objects of the capture.
 
     Raises:
+        NotImplementedError: ``enable_annotations`` is true.
         AssertionError: ``sample_args`` has an element that is not an array.
         TypeError: A callable cannot be called, ``sample_args`` is not a tuple, or ``sample_args`` for several callables
             is not a tuple of tuples.
@@ -103,7 +112,12 @@ def make_graphed_callables(
     functions, samples, names = _as_tuples(callables, sample_args)
     inputs = [_Inputs(*each) for each in zip(functions, samples, names, strict=True)]
     _warm_up(functions, samples, _count(num_warmup_iters))
-    graphed = _capture(functions, samples, inputs, graph_pool_handle() if pool is None else pool)
+    options = {
+        "pool": graph_pool_handle() if pool is None else pool,
+        "capture_error_mode": capture_error_mode,
+        "enable_annotations": enable_annotations,
+    }
+    graphed = _capture(functions, samples, inputs, options)
     return tuple(graphed) if isinstance(callables, tuple) else graphed[0]
 
 
@@ -159,7 +173,10 @@ def _warm_up(functions: Sequence[Callable[..., Any]], samples: Sequence[tuple[An
 
 
 def _capture(
-    functions: Sequence[Callable[..., Any]], samples: Sequence[tuple[Any, ...]], inputs: Sequence[_Inputs], pool: PoolId
+    functions: Sequence[Callable[..., Any]],
+    samples: Sequence[tuple[Any, ...]],
+    inputs: Sequence[_Inputs],
+    options: Mapping[str, Any],
 ) -> list[Callable[..., Any]]:
     """Return a function that replays each function. If a capture fails, reset all graphs that were captured."""
     graphs: list[CUDAGraph] = []
@@ -168,7 +185,7 @@ def _capture(
         for function, args, its_inputs in zip(functions, samples, inputs, strict=True):
             captured = CUDAGraph()
             graphs.append(captured)
-            with graph(captured, pool=pool):
+            with graph(captured, **options):
                 outputs = function(*args)
             graphed.append(_graphed(function, captured, its_inputs, outputs))
             del outputs

@@ -12,15 +12,17 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda, is_initialized
 from tcuda._runtime.protocol import CAPTURE_STATUS_NONE
 from tcuda.graphs._cuda_graph import CUDAGraph
-from tcuda.memory import empty_cache
+from tcuda.memory._cache import empty_before_capture
 from tcuda.streams import Stream
 from tcuda.streams import stream as in_stream
 from tcuda.streams._rings import StreamRing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tcuda._process.captures import Capture
     from tcuda._process.streams import StreamLike
-    from tcuda.memory._pools import PoolId
+    from tcuda.memory._pools import MemPool, PoolId
     from tcuda.streams._scope import StreamContext
 
 
@@ -48,6 +50,7 @@ class graph:
         stream: The stream on which to capture; a stream of :class:`graph` itself if None.
         capture_error_mode: See :meth:`CUDAGraph.capture_begin`.
         enable_annotations: Must be False. In torch, True annotates kernels for torch's profiler.
+        annotation_config: How torch annotates kernels; ignored, because ``enable_annotations`` is False.
         check_input_liveness: See :meth:`CUDAGraph.capture_begin`.
 
     Raises:
@@ -72,10 +75,11 @@ class graph:
     def __init__(
         self,
         cuda_graph: CUDAGraph,
-        pool: PoolId | None = None,
+        pool: PoolId | MemPool | None = None,
         stream: StreamLike | None = None,
         capture_error_mode: str = "global",
         enable_annotations: bool = False,
+        annotation_config: Mapping[str, Any] | None = None,
         check_input_liveness: bool = False,
     ) -> None:
         if enable_annotations:
@@ -107,7 +111,7 @@ class graph:
         begun.context.__enter__()  # before synchronize(), because the stream may be of another device
         synchronize()
         gc.collect()
-        empty_cache()
+        empty_before_capture()
         self.cuda_graph.capture_begin(self.pool, self.capture_error_mode, self.check_input_liveness)
         self._begun = begun
         self._beginning = None

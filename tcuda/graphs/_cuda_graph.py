@@ -25,7 +25,6 @@ from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import (
     CAPTURE_GLOBAL,
     CAPTURE_RELAXED,
-    CAPTURE_STATUS_NONE,
     CAPTURE_THREAD_LOCAL,
     CONDITIONAL_IF,
     GRAPH_AUTO_FREE_ON_LAUNCH,
@@ -33,13 +32,15 @@ from tcuda._runtime.protocol import (
     STREAM_LEGACY,
 )
 from tcuda.graphs._body import BOOL, give_streams_back
-from tcuda.graphs._end import end_capture
+from tcuda.graphs._changing_graph import ChangingGraph
+from tcuda.graphs._end import with_unjoined_streams
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies
+from tcuda.memory._pools import MemPool
 from tcuda.random import Generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -61,7 +62,12 @@ _WHAT_A_BODY_MAY_CONTAIN = (
 _MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
 
 
-class CUDAGraph:
+def _cannot_launch() -> int:
+    """Return a failure, so that ``replay()`` goes the slow way: the graph has no quick launch."""
+    return Status.INVALID_VALUE
+
+
+class CUDAGraph(ChangingGraph):
     """Captured work of one or more streams, which a program launches as a whole (``torch.cuda.CUDAGraph``).
 
     :class:`tcuda.graph` captures work into a ``CUDAGraph``. Memory that is allocated on the capturing streams comes
@@ -90,23 +96,35 @@ class CUDAGraph:
         array([5., 5., 5.])
     """
 
+    # The state of a graph that captured nothing. Most of it is here, because a new graph then takes less time.
     _keep_graph: bool
-    _debug: bool
-    _capture: Capture | None
-    _beginning: bool  # whether capture_begin() has begun and not ended
-    _ending: bool  # whether capture_end() has begun and not ended
-    _bodies: OpenBodies
+    _debug = False
+    _capture: Capture | None = None
+    _beginning = False  # whether capture_begin() has begun and not ended
+    _ending = False  # whether capture_end() has begun and not ended
+    _bodies: OpenBodies | None = None  # None before the first body
+    _pool: PoolId | None = None
+    _device = -1
+    _number = 0
+    _graph = 0
+    _body_graphs: tuple[int, ...] = ()
+    _executable = 0
+    _origin: tuple[int, Any] | None = None
+    _nodes = 0
+    _captured = False
+    _replayed = False
+    _held: Sequence[int] = ()
+    _states: Sequence[Any] = ()
+    _events: Sequence[Any] = ()
+    _host_memory: Sequence[Any] = ()
+    _launcher: GraphLauncher | None = None
+    _launch: Callable[[], int] = staticmethod(_cannot_launch)
 
     # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
     # CUDAGraph.__init__.
     def __new__(cls, keep_graph: bool = False) -> Self:
         self = object.__new__(cls)
         self._keep_graph = flag(keep_graph, "keep_graph")
-        self._debug = False
-        self._capture = None
-        self._beginning = self._ending = False
-        self._bodies = OpenBodies()
-        self._forget()
         return self
 
     __reduce__ = refusing(
@@ -116,20 +134,13 @@ class CUDAGraph:
 
     def _forget(self) -> None:
         """Put the graph back into the state of a graph that captured nothing."""
-        self._pool: PoolId | None = None
+        self._pool = None
         self._device = -1
-        self._graph = 0
-        self._executable = 0
-        self._nodes = 0
-        self._captured = False
-        self._has_bodies = False
-        self._replayed = False
-        self._held: list[int] = []
-        self._states: tuple[Any, ...] = ()
-        self._events: tuple[Any, ...] = ()
-        self._host_memory: tuple[Any, ...] = ()
-        self._launcher: GraphLauncher | None = None
-        self._launch: Callable[[], int] = _cannot_launch
+        self._graph = self._executable = self._nodes = self._number = 0
+        self._captured = self._replayed = False
+        self._body_graphs = self._held = self._states = self._events = self._host_memory = ()
+        self._origin = None
+        self._launcher, self._launch = None, _cannot_launch
 
     # Capturing
 
@@ -137,27 +148,31 @@ class CUDAGraph:
         """Undo the changes of a :meth:`capture_begin` that raised."""
         capture = self._capture
         if self._beginning and capture is not None:
-            capture.number = capture.number or cuda.streamGetCaptureInfo(capture.stream)[1]
             if capture.number and ledger().has_capture(capture.number):
                 self._abandon_capture()
             else:
-                _discard_capture(capture.stream)
+                # Without the number, the stream captures for somebody else, or not at all.
+                if capture.number and cuda.streamGetCaptureInfo(capture.stream)[1] == capture.number:
+                    _discard_capture(capture.stream)
                 self._capture = None
                 self._forget()
         self._beginning = False
 
     @undone_by(_undo_begin)
     def capture_begin(
-        self, pool: PoolId | None = None, capture_error_mode: str = "global", check_input_liveness: bool = False
+        self,
+        pool: PoolId | MemPool | None = None,
+        capture_error_mode: str = "global",
+        check_input_liveness: bool = False,
     ) -> None:
         """Begin to capture the work of the current stream (``cudaStreamBeginCapture``).
 
         :class:`tcuda.graph` calls this method, and ends the capture if an error occurs.
 
         Args:
-            pool: The pool whose memory to use: the result of :func:`graph_pool_handle`, or of :meth:`pool` of another
-                graph; a new pool if None. Graphs that share a pool must be replayed in the order of their captures, and
-                must not run at the same time.
+            pool: The pool whose memory to use: a :class:`MemPool`, or the result of :func:`graph_pool_handle` or of
+                :meth:`pool` of another graph; a new pool if None. Graphs that share a pool must be replayed in the
+                order of their captures, and must not run at the same time.
             capture_error_mode: The threads that must not wait for streams during the capture: all threads
                 (``"global"``), this thread (``"thread_local"``), or no thread (``"relaxed"``). In every mode, all
                 threads may allocate memory.
@@ -167,7 +182,7 @@ class CUDAGraph:
         Raises:
             RuntimeError: The graph has captured already, the current stream is a default stream, or
                 ``capture_error_mode`` is unknown.
-            TypeError: ``pool`` is not the handle of a pool, or ``capture_error_mode`` is not a ``str``.
+            TypeError: ``pool`` is neither a pool nor the handle of a pool, or ``capture_error_mode`` is not a ``str``.
             AcceleratorError: The current stream is capturing.
 
         Example:
@@ -187,11 +202,13 @@ class CUDAGraph:
                 "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance, "
                 "or call reset() first."
             )
-        if text(capture_error_mode, "capture_begin(): capture_error_mode") not in _MODES:
+        try:
+            mode = _MODES[capture_error_mode]
+        except (KeyError, TypeError):
+            text(capture_error_mode, "capture_begin(): capture_error_mode")
             raise RuntimeError(
                 f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
-            )
-        mode = _MODES[capture_error_mode]
+            ) from None
         memory = ledger()
         shared = None if pool is None else _checked_pool(pool)
         stream = backend.current_stream().ptr
@@ -205,18 +222,10 @@ class CUDAGraph:
         with _beginning:
             if not captures:  # the preparation would invalidate those
                 backend.prepare_capture()
-            if cuda.streamGetCaptureInfo(stream)[0] != CAPTURE_STATUS_NONE:
-                # CUDA raises its own error here. This graph must not end the capture, which another graph has begun.
-                cuda.streamBeginCapture(stream, mode)
             # The graph notes the capture before CUDA begins the capture, because a signal handler may raise in between.
             self._beginning, self._pool, self._device = True, used, index
             self._capture = capture = Capture(self, stream, index, 0, mode)
-            expected = memory.expect_capture()
-            try:
-                cuda.streamBeginCapture(stream, mode)
-                capture.number = memory.begin_capture(used, index, stream)
-            finally:
-                expected.end()
+            cuda.beginGraph(memory, used, capture)
             captures.append(capture)
         self._beginning = False
         log.debug("A capture begins on stream %#x of device %d.", stream, index)
@@ -268,25 +277,23 @@ class CUDAGraph:
                 Status.STREAM_CAPTURE_INVALIDATED,
                 "CUDAGraph.capture_end(): the capture of the body of a conditional node has not come to its end",
             )
-        self._graph = end_capture(capture.stream)
-        nodes, addresses = cuda.graphContents(self._graph)
-        for body in capture.bodies:
-            addresses = [*addresses, *cuda.graphContents(body).addresses]
-        self._held = ledger().hold(addresses, capture.number)
-        self._nodes = nodes
-        self._has_bodies = bool(capture.bodies)
-        self._states = tuple(capture.states.values())
-        self._events = tuple(capture.events)
-        self._host_memory = tuple(capture.host_memory)
-        if not self._keep_graph:
-            self._executable = self._new_executable()
-            if not (self._debug or self._states):  # debug_dump() and the states need the nodes
-                graph, self._graph = self._graph, 0
-                cuda.graphDestroy(graph)
+        keep = self._keep_graph or self._debug or bool(capture.states)  # debug_dump() and the states need the nodes
+        flags = None if self._keep_graph else GRAPH_AUTO_FREE_ON_LAUNCH
+        try:
+            cuda.endGraph(ledger(), capture, flags, keep)
+        except AcceleratorError as error:
+            explained = _explained(with_unjoined_streams(error, capture.stream), capture.bodies)
+            if explained is error:
+                raise
+            raise explained from None
+        self._take_over(capture)
+        self._events, self._host_memory = capture.events, capture.host_memory
+        if capture.states:
+            self._states = tuple(capture.states.values())
         self._captured = True
-        self._find_launcher()
-        self._end_capture()
+        self._leave_capture(capture)
         self._ending = False
+        nodes = self._nodes
         log.debug("The capture on stream %#x ends with %d nodes.", capture.stream, nodes)
         if not nodes:
             warnings.warn(
@@ -297,21 +304,28 @@ class CUDAGraph:
 
     def _abandon_capture(self) -> None:
         """End the capture and drop the captured work."""
-        if self._capture is not None:
-            self._bodies.abandon()
-            _discard_capture(self._capture.stream, keep=self._capture.has_lost_body)
-            self._end_capture()
-            self._release()
-
-    def _end_capture(self) -> None:
-        """Let memory be allocated and freed as outside of a capture. A second call does nothing."""
         capture = self._capture
         if capture is not None:
-            if capture in captures:
-                captures.remove(capture)
+            if self._bodies is not None:
+                self._bodies.abandon()
+            _discard_capture(capture.stream, keep=capture.has_lost_body)
             ledger().end_capture(capture.number)
-            self._capture = None
-            give_streams_back(capture)
+            self._take_over(capture)
+            self._leave_capture(capture)
+            self._release()
+
+    def _take_over(self, capture: Capture) -> None:
+        """Take over what the end of ``capture`` has made."""
+        if capture.ended is not None:
+            self._graph, self._executable, self._nodes, self._held = capture.ended
+            self._number, self._body_graphs = capture.number, tuple(capture.bodies)
+
+    def _leave_capture(self, capture: Capture) -> None:
+        """Forget ``capture``, which has ended. A second call does nothing."""
+        if capture in captures:
+            captures.remove(capture)
+        self._capture = None
+        give_streams_back(capture)
 
     # Conditional nodes
 
@@ -382,26 +396,30 @@ class CUDAGraph:
             raise RuntimeError(
                 f"{call}: This CUDAGraph instance already owns a captured graph. Begin the body before capture_end()."
             )
+        if self._bodies is None:
+            self._bodies = OpenBodies()
         self._bodies.begin(self._capture, kind, flag, kinds, call)
 
     def _end_body(self) -> None:
         """End the capture of the innermost body."""
-        self._bodies.end()
+        (self._bodies or OpenBodies()).end()
 
     def _abandon_body(self) -> None:
         """End the capture of the innermost body in any state. The capture of the graph then fails at its end."""
         if self._capture is not None:
             self._capture.is_broken = True
-        self._bodies.abandon_innermost()
+        if self._bodies is not None:
+            self._bodies.abandon_innermost()
 
     def _new_executable(self) -> int:
         """Return a ``cudaGraphExec_t`` of the graph."""
         try:
             return cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
         except AcceleratorError as error:
-            if error.error_code != Status.INVALID_VALUE or not self._has_bodies:
+            explained = _explained(error, self._body_graphs)
+            if explained is error:
                 raise
-            raise AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN) from error
+            raise explained from None
 
     @staticmethod
     def get_currently_capturing_graph() -> CUDAGraph:
@@ -409,6 +427,14 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: The current stream does not capture, or tcuda did not begin the capture.
+
+        Example:
+            >>> x, graph = xp.zeros(3), tcuda.CUDAGraph()
+            >>> with tcuda.graph(graph):
+            ...     x += 1
+            ...     found = tcuda.CUDAGraph.get_currently_capturing_graph()
+            >>> found is graph
+            True
         """
         capture = capture_on(backend.current_stream().ptr)
         if capture is None:
@@ -427,6 +453,17 @@ class CUDAGraph:
 
         Raises:
             TypeError: ``Generator`` is not a generator.
+
+        Example:
+            >>> generator, graph = tcuda.Generator().manual_seed(42), tcuda.CUDAGraph()
+            >>> graph.register_generator_state(generator)  # torch demands the call
+            >>> with tcuda.graph(graph):
+            ...     drawn = generator.random_sample(4)
+            >>> graph.replay()
+            >>> first = drawn.copy()
+            >>> graph.replay()
+            >>> bool((first == drawn).any())  # each replay draws new numbers
+            False
         """
         if not isinstance(Generator, _Generator):
             raise TypeError(f"expected a Generator, but got {type(Generator).__name__}")
@@ -454,15 +491,15 @@ class CUDAGraph:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
         if not self._captured:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
-        self._replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
-        if self._has_bodies:  # CUDA allows only one executable of such a graph at any time
+        self._replayed = self._was_replayed()
+        if self._body_graphs:  # CUDA allows only one executable of such a graph at any time
             self._destroy_executable()
         made = self._new_executable()
+        self._launcher, self._launch = None, _cannot_launch
         before, self._executable = self._executable, made
-        with device(self._device):
-            self._find_launcher()
         if before:
             cuda.graphExecDestroy(before)
+        self._forget_origin()
 
     def _destroy_executable(self) -> None:
         before, self._executable = self._executable, 0
@@ -493,7 +530,7 @@ class CUDAGraph:
 
     def _find_launcher(self) -> None:
         """Choose the quick launch if a replay needs no preparation. The device of the capture must be current."""
-        if self._executable and not self._states:
+        if self._launcher is None and not self._states:
             self._launcher = backend.graph_launcher(self._executable)
             self._launch = self._launcher.launch
             _launchable.add(self)
@@ -510,6 +547,7 @@ class CUDAGraph:
                 )
             if not self._executable:
                 self.instantiate()
+            self._find_launcher()
             self._replayed = True
             for state in self._states:
                 if status := state.prepare(self._executable):
@@ -521,7 +559,8 @@ class CUDAGraph:
 
         The call does not wait for the device, which may be running the graph. The memory goes back when the device has
         done the work that it has now: at the next allocation, or in :func:`empty_cache`. The memory of arrays that are
-        still alive goes back later: when an allocation needs the memory, or in :func:`empty_cache`.
+        still alive goes back later: when an allocation needs the memory, or in :func:`empty_cache`. The allocator keeps
+        up to 2 MiB of one graph for the next capture.
 
         Raises:
             RuntimeError: The graph is capturing.
@@ -545,8 +584,9 @@ class CUDAGraph:
 
     def _release(self) -> None:
         pool, held = self._pool, self._held
-        replayed = self._replayed or (self._launcher is not None and self._launcher.launched)
+        replayed = self._was_replayed()
         graph, executable, events_and_memory = self._graph, self._executable, (self._events, self._host_memory)
+        origin = self._origin
         self._forget()
         try:
             if executable:
@@ -555,7 +595,10 @@ class CUDAGraph:
             try:
                 if graph:
                     cuda.graphDestroy(graph)
+                if origin is not None:
+                    cuda.graphDestroy(origin[0])
             finally:
+                del origin
                 del events_and_memory  # only now, because the graph referred to them
                 if pool is not None:
                     ledger().release_graph(pool, held, replayed)
@@ -618,6 +661,23 @@ class CUDAGraph:
         if not self._captured or self._pool is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self._pool
+
+    def pools(self) -> list[PoolId]:
+        """Return the handles of all pools of memory that the graph keeps: that of :meth:`pool` first.
+
+        The others are those that blocks of :func:`use_mem_pool` used during the capture.
+
+        Raises:
+            RuntimeError: The graph has captured nothing yet.
+
+        Example:
+            >>> mine, g = tcuda.MemPool(), tcuda.CUDAGraph()
+            >>> with tcuda.graph(g), tcuda.use_mem_pool(mine):
+            ...     x = xp.ones(1000)
+            >>> g.pools() == [g.pool(), mine.id]
+            True
+        """
+        return list(dict.fromkeys([self.pool(), *(used.id for used in self._events if isinstance(used, MemPool))]))
 
     def raw_cuda_graph(self) -> int:
         """Return the ``cudaGraph_t``.
@@ -714,13 +774,14 @@ class CUDAGraph:
         """
         self._debug = True
 
-    def debug_dump(self, debug_path: str | os.PathLike[str]) -> None:
+    def debug_dump(self, debug_path: str | os.PathLike[str], *, verbose: bool = True) -> None:
         """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``).
 
-        ``tcuda graph-viz`` draws the file. Without :meth:`enable_debug_mode`, the call only warns, as in torch.
+        ``tcuda graph-viz`` draws the file.
 
         Args:
             debug_path: The path of the file.
+            verbose: Whether the file has all that CUDA knows of each node, such as the arguments of kernels.
 
         Raises:
             RuntimeError: The graph was neither captured after :meth:`enable_debug_mode` nor made with
@@ -740,26 +801,33 @@ class CUDAGraph:
             ...     os.listdir(folder)
             ['graph.dot']
         """
-        if not self._debug:
-            warnings.warn("CUDA Graphs debug not enabled, set with [graph].enable_debug_mode()", stacklevel=2)
-            return
         if not self._graph:
             raise RuntimeError(
                 "There is no graph to dump: call enable_debug_mode() before the capture, or make the graph with "
                 "keep_graph=True."
             )
-        cuda.graphDebugDotPrint(self._graph, _checked_path(debug_path), GRAPH_DOT_VERBOSE)
+        cuda.graphDebugDotPrint(self._graph, _checked_path(debug_path), GRAPH_DOT_VERBOSE if verbose else 0)
 
 
 _Generator = Generator  # because a parameter of register_generator_state() has the name Generator, as in torch
 
 
+def _explained(error: AcceleratorError, bodies: object) -> AcceleratorError:
+    """Return an error that says what ``bodies`` may contain, if CUDA does not instantiate a graph because of them."""
+    if not bodies or error.error_code != Status.INVALID_VALUE:
+        return error
+    return AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN)
+
+
 def _checked_pool(pool: Any) -> PoolId:
-    """Return ``pool`` if ``pool`` is the handle of a pool.
+    """Return the handle of a pool.
 
     Raises:
-        TypeError: ``pool`` is not the handle of a pool, or is ``(0, 0)``.
+        TypeError: ``pool`` is neither a pool nor the handle of a pool, or is ``(0, 0)``.
     """
+    if isinstance(pool, MemPool):
+        pool._open_on(cuda.getDevice())
+        return pool.id
     if pool_id(pool, "capture_begin(): pool") == (0, 0):
         raise TypeError("capture_begin(): pool is (0, 0), which names no separate pool; pass None for a new pool.")
     return pool  # type: ignore[no-any-return]
@@ -776,11 +844,6 @@ def _checked_path(path: Any) -> str:
     if b"\0" in os.fsencode(checked):
         raise ValueError(f"debug_path has a null character, which no path can have: {checked!r}.")
     return checked
-
-
-def _cannot_launch() -> int:
-    """Return a failure, so that ``replay()`` goes the slow way: the graph has no quick launch."""
-    return Status.INVALID_VALUE
 
 
 _launchable: weakref.WeakSet[CUDAGraph] = weakref.WeakSet()

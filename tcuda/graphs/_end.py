@@ -10,17 +10,28 @@ def end_capture(stream: int) -> int:
     """End the capture that began on ``stream`` of the current device, and return the graph.
 
     Raises:
-        AcceleratorError: The capture cannot be ended. If a stream was not joined (904), emulated devices know the
-            stream and the line of its last call, and the error names both.
+        AcceleratorError: The capture cannot be ended; see :func:`with_unjoined_streams`.
     """
     try:
         return cuda.streamEndCapture(stream)
     except AcceleratorError as error:
-        if not error._unjoined:
+        named = with_unjoined_streams(error, stream)
+        if named is error:
             raise
-        from tcuda._sanitizer._unjoined import with_streams  # here, because few programs need the words
-
-        raise with_streams(error, (cuda.getDevice(), stream)) from None
+        raise named from None
 
 
-__all__ = ["end_capture"]
+def with_unjoined_streams(error: AcceleratorError, stream: int) -> AcceleratorError:
+    """Return the error for the end of the capture that began on ``stream`` of the current device.
+
+    If a stream was not joined (904), emulated devices know the stream and the line of its last call, and the returned
+    error names both. Any other error is returned as it is.
+    """
+    if not error._unjoined:
+        return error
+    from tcuda._sanitizer._unjoined import with_streams  # here, because few programs need the words
+
+    return with_streams(error, (cuda.getDevice(), stream))
+
+
+__all__ = ["end_capture", "with_unjoined_streams"]

@@ -49,11 +49,15 @@ from tcuda.memory._page_locked import (
     zeros_pinned,
 )
 from tcuda.memory._pools import MemPool, use_mem_pool
+from tcuda.memory._relief import on_out_of_memory
 from tcuda.memory._snapshots import (
     _dump_snapshot as _dump_snapshot,
 )
 from tcuda.memory._snapshots import (
     _get_memory_metadata as _get_memory_metadata,
+)
+from tcuda.memory._snapshots import (
+    _memory_metadata_supported as _memory_metadata_supported,
 )
 from tcuda.memory._snapshots import (
     _record_memory_history as _record_memory_history,
@@ -67,6 +71,7 @@ from tcuda.memory._snapshots import (
 from tcuda.memory._snapshots import (
     memory_snapshot,
 )
+from tcuda.memory._spillable import Spillable, SpillStats
 from tcuda.memory._statistics import (
     max_memory_allocated,
     max_memory_cached,
@@ -89,6 +94,8 @@ __all__ = [
     "CUDAPluggableAllocator",
     "MemPool",
     "SnapshotPage",
+    "SpillStats",
+    "Spillable",
     "Usage",
     "attach_out_of_memory_observer",
     "caching_allocator_alloc",
@@ -117,6 +124,7 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "on_out_of_memory",
     "pin",
     "record_stream",
     "reset_accumulated_host_memory_stats",

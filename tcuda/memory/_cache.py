@@ -35,10 +35,19 @@ def empty_cache() -> None:
         >>> tcuda.memory_reserved() < held
         True
     """
+    _empty(keep_spare=False)
+
+
+def empty_before_capture() -> None:
+    """Do what :func:`empty_cache` does, but keep the small pool of released graphs that the next capture takes."""
+    _empty(keep_spare=True)
+
+
+def _empty(*, keep_spare: bool) -> None:
     known = ledger_if_any()
     if known is not None:
         for device in range(cuda.getDeviceCount()):
-            known.empty_cache(device)
+            known.empty_cache(device, keep_spare)
 
 
 def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = None) -> None:

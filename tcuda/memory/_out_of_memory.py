@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tcuda._device._nvml import process_memory
 from tcuda._process.lazy import backend
+from tcuda.memory._relief import why_nobody_was_called
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,7 @@ def raise_out_of_memory(
         f"Arrays and buffers use {size_text(allocated)} of the reserved memory, and {size_text(unallocated)} is "
         f"reserved but unallocated. The largest free block has {size_text(largest_free)}.",
         backend.memory_hint,
+        why_nobody_was_called(device),
         _advice(requested, total, limit, free, unallocated),
     ]
     raise backend.OutOfMemoryError(" ".join(filter(None, sentences)))

@@ -279,6 +279,16 @@ class pin:
 
         Raises:
             RuntimeError: A stream captures. The captured work may use the memory.
+
+        Example:
+            >>> import numpy as np
+            >>> a = np.arange(1000.0)
+            >>> pinned = tcuda.memory.pin(a)
+            >>> tcuda.memory.is_pinned(a)
+            True
+            >>> pinned.unpin()
+            >>> tcuda.memory.is_pinned(a)
+            False
         """
         if not self._locked:
             return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.arguments import flag
 from tcuda._base.copying import refusing
 from tcuda._base.scope import Scope
+from tcuda._process.captures import captures
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, is_initialized
@@ -124,8 +125,9 @@ class MemPool:
 def use_mem_pool(pool: MemPool, device: DeviceArgument = None) -> Scope:
     """Return a context manager in which this thread's allocations come from ``pool`` (``torch.cuda.use_mem_pool``).
 
-    Blocks may nest, and do not change other threads. A generator that pauses inside a block may be closed in another
-    thread. The block then ends for the thread that entered the block.
+    Blocks may nest, and do not change other threads. During a capture, the graph keeps the pool until the graph is
+    reset or deleted, as in torch. A generator that pauses inside a block may be closed in another thread. The block
+    then ends for the thread that entered the block.
 
     Args:
         pool: The pool.
@@ -165,6 +167,8 @@ class _PoolScope(Scope):
         index = resolve(self._device, OF_MEMORY)
         pool._open_on(index)
         self._index = index
+        for capture in captures:  # all of them, because nobody knows yet on which stream the block allocates
+            capture.events.append(pool)
         pool._ledger.begin_pool(index, pool._id, self._number)
 
     def undo(self) -> None:

@@ -165,10 +165,12 @@ def _record_memory_history(
     compile_context: bool = False,
     global_record_annotations: bool = False,
     skip_actions: list[str] | None = None,
+    record_pinned_host_memory: bool = False,
+    record_cuda: bool = True,
 ) -> None:
     """Record the stacks and the history of memory, or stop (``torch.cuda.memory._record_memory_history``).
 
-    The history has the memory of all devices and, in contrast to torch's, the page-locked memory of the host.
+    The history always has both the memory of all devices and the page-locked memory of the host.
 
     Args:
         enabled: ``"all"`` records the history and the stacks of live memory. ``"state"`` records the stacks of live
@@ -185,6 +187,8 @@ def _record_memory_history(
         compile_context: Accepted for compatibility with torch's compiler, and ignored.
         global_record_annotations: Accepted for compatibility with torch, and ignored.
         skip_actions: Kinds of events that are not recorded, such as ``["free_requested"]``.
+        record_pinned_host_memory: Accepted for compatibility with torch, and ignored.
+        record_cuda: Accepted for compatibility with torch, and ignored.
 
     Raises:
         RuntimeError: A word is not one of the words above, or ``device`` does not exist.
@@ -231,14 +235,15 @@ def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise kind(f"Expected {name} to be one of {', '.join(map(repr, allowed))}; got {value!r}.")
 
 
-def _set_memory_metadata(metadata: str) -> None:
+def _set_memory_metadata(metadata: str | dict[str, Any]) -> None:
     """Attach a text to all later events of the history (``torch.cuda.memory._set_memory_metadata``).
 
     Args:
-        metadata: The text, which is ``user_metadata`` in the history; ``""`` for no text.
+        metadata: The text, which is ``user_metadata`` in the history; ``""`` for no text. A dictionary becomes its text
+            in JSON.
 
     Raises:
-        TypeError: ``metadata`` is not a text that can be encoded.
+        TypeError: ``metadata`` is not a text that can be encoded, or the dictionary has a value that JSON lacks.
 
     Example:
         >>> tcuda.memory._record_memory_history()
@@ -249,9 +254,25 @@ def _set_memory_metadata(metadata: str) -> None:
         >>> tcuda.memory._set_memory_metadata("")
         >>> tcuda.memory._record_memory_history(None)
     """
+    if isinstance(metadata, dict):
+        import json  # here, because few programs need the module
+
+        metadata = json.dumps(metadata, separators=(",", ":"))
     if not isinstance(metadata, str) or any("\ud800" <= character <= "\udfff" for character in metadata):
-        raise TypeError(f"Expected the metadata as a str without surrogates; got {metadata!r}.")
+        raise TypeError(f"Expected the metadata as a dict or as a str without surrogates; got {metadata!r}.")
     ledger().set_metadata(metadata)
+
+
+def _memory_metadata_supported() -> bool:
+    """Return whether events have the text of :func:`_set_memory_metadata`: True with every source of memory.
+
+    torch's function (``torch.cuda.memory._memory_metadata_supported``) returns False for some sources.
+
+    Example:
+        >>> tcuda.memory._memory_metadata_supported()
+        True
+    """
+    return True
 
 
 def _get_memory_metadata() -> str:

@@ -193,6 +193,14 @@ class Generator:
 
         Raises:
             RuntimeError: The current stream is capturing.
+
+        Example:
+            >>> generator = tcuda.Generator().manual_seed(42)
+            >>> generator.get_offset()
+            0
+            >>> x = generator.random_sample(1)
+            >>> generator.get_offset()
+            4
         """
         _refuse_in_capture("get_offset")
         return self._philox.read()[1]

@@ -46,9 +46,10 @@ def current_stream(device: DeviceArgument = None) -> Stream:
         True
     """
     if device is None:
-        current = backend.current_stream()
+        index = cuda.getDevice()
+        current = backend.current_stream(index)  # with the index, CuPy asks nobody for the device
         if current is backend.default_stream:
-            return _default_streams.get(cuda.getDevice()) or default_stream()
+            return _default_streams.get(index) or default_stream()
     else:
         current = backend.current_stream(resolve(device, OF_STREAMS))
         if current is backend.default_stream:

@@ -132,6 +132,15 @@ class Event(_core.EventFinalizer):
             TypeError: ``handle`` is not ``bytes``, or ``device`` is not a device.
             RuntimeError: ``handle`` does not have 64 bytes, or ``device`` is not a CUDA device.
             AcceleratorError: ``handle`` names an event of this process, or no event.
+
+        Example:
+            >>> event = tcuda.Event(interprocess=True)
+            >>> handle = event.ipc_handle()
+            >>> try:
+            ...     tcuda.Event.from_ipc_handle(0, handle)
+            ... except tcuda.AcceleratorError:
+            ...     print("only another process can open the event")
+            only another process can open the event
         """
         _check_ipc_handle(handle)
         if not is_device(device):

@@ -12,7 +12,7 @@ from tcuda._base.copying import refusing
 from tcuda._base.scope import undone_by
 from tcuda._base.warnings import stacklevel
 from tcuda._device import device, get_device_properties
-from tcuda._process.captures import green_contexts, require_no_capture
+from tcuda._process.captures import keep_in_graphs, require_no_capture
 from tcuda._process.device_rules import existing_device
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, init
@@ -49,9 +49,9 @@ _thread = _Thread()
 class GreenContext:
     """A context whose streams run on some of the multiprocessors of a device (``torch.cuda.GreenContext``).
 
-    :meth:`create` makes a context. Kernels on the streams of the context use no other multiprocessors, so they leave
-    the rest of the device to other streams. The context uses the memory, the arrays and the kernels of its device. The
-    streams are non-blocking: only an event or a wait orders a stream of the context and another stream.
+    Kernels on the streams of the context use no other multiprocessors, so they leave the rest of the device to other
+    streams. The context uses the memory, the arrays and the kernels of its device. The streams are non-blocking: only
+    an event or a wait orders a stream of the context and another stream.
 
     The CUDA context lives as long as this object, a stream of :meth:`Stream`, or a graph whose capture began while the
     context existed. The end of the last of them waits for the work of the streams.
@@ -59,9 +59,28 @@ class GreenContext:
     CUDA needs a driver of CUDA 12.8 or later (``cuGreenCtxCreate``). On emulated devices, the kernels of the streams
     take longer on the emulated clock, in proportion to the share.
 
+    Args:
+        num_sms: The least number of multiprocessors. CUDA rounds the number up, on an H200 to a multiple of 8;
+            :attr:`sm_count` has the true number. None means all multiprocessors. Two contexts may share
+            multiprocessors.
+        workqueue_scope: ``"device_ctx"``: the streams use the work queues of all contexts of the device.
+            ``"balanced"``: the streams use other work queues than other balanced contexts, where possible. None leaves
+            the work queues as they are. CUDA needs a driver of CUDA 13.1 or later.
+        workqueue_concurrency_limit: The number of streams that are expected to work at the same time; CUDA's own limit
+            if None.
+        device_id: The device; the current device if None.
+
+    Raises:
+        RuntimeError: ``num_sms`` is not a number of multiprocessors that the device has, neither ``num_sms`` nor
+            ``workqueue_scope`` is given, ``workqueue_concurrency_limit`` is given without ``workqueue_scope``, or the
+            driver is too old.
+        ValueError: ``workqueue_scope`` is not one of the words, or ``workqueue_concurrency_limit`` is not positive.
+        TypeError: A number is not an integer, or ``workqueue_scope`` is not a text.
+        AcceleratorError: ``device_id`` does not exist, or CUDA refuses the share.
+
     Example:
         >>> half = tcuda.get_device_properties().multi_processor_count // 2
-        >>> context = tcuda.GreenContext.create(num_sms=half)
+        >>> context = tcuda.GreenContext(num_sms=half)
         >>> side = context.Stream()
         >>> side.wait_stream(tcuda.current_stream())
         >>> with tcuda.stream(side):
@@ -78,48 +97,14 @@ class GreenContext:
     _is_leaving: bool  # whether pop_context() has begun to change what is current
     _share: _Share
 
-    def __init__(self) -> None:
-        """Refuse to make a context without a share.
-
-        Raises:
-            RuntimeError: Always; :meth:`create` makes a context.
-        """
-        raise RuntimeError("GreenContext() has no share of a device; call GreenContext.create(num_sms=...) instead.")
-
-    @staticmethod
-    def create(
+    def __init__(
+        self,
         *,
         num_sms: int | None = None,
         workqueue_scope: str | None = None,
         workqueue_concurrency_limit: int | None = None,
         device_id: DeviceArgument = None,
-    ) -> GreenContext:
-        """Make a context with a share of a device (``torch.cuda.GreenContext.create``, ``cuGreenCtxCreate``).
-
-        Args:
-            num_sms: The least number of multiprocessors. CUDA rounds the number up, on an H200 to a multiple of 8;
-                :attr:`sm_count` has the true number. None means all multiprocessors. Two contexts may share
-                multiprocessors.
-            workqueue_scope: ``"device_ctx"``: the streams use the work queues of all contexts of the device.
-                ``"balanced"``: the streams use other work queues than other balanced contexts, where possible. None
-                leaves the work queues as they are. CUDA needs a driver of CUDA 13.1 or later.
-            workqueue_concurrency_limit: The number of streams that are expected to work at the same time; CUDA's own
-                limit if None.
-            device_id: The device; the current device if None.
-
-        Raises:
-            RuntimeError: ``num_sms`` is not a number of multiprocessors that the device has, neither ``num_sms`` nor
-                ``workqueue_scope`` is given, ``workqueue_concurrency_limit`` is given without ``workqueue_scope``, or
-                the driver is too old.
-            ValueError: ``workqueue_scope`` is not one of the words, or ``workqueue_concurrency_limit`` is not positive.
-            TypeError: A number is not an integer, or ``workqueue_scope`` is not a text.
-            AcceleratorError: ``device_id`` does not exist, or CUDA refuses the share.
-
-        Example:
-            >>> context = tcuda.GreenContext.create(num_sms=2, device_id=0)
-            >>> 2 <= context.sm_count <= tcuda.get_device_properties(0).multi_processor_count
-            True
-        """
+    ) -> None:
         scope = _scope(workqueue_scope)
         count = 0 if num_sms is None else integer(num_sms, "num_sms", -_MOST, _MOST)
         if num_sms is None and scope == _NO_SCOPE:
@@ -138,12 +123,34 @@ class GreenContext:
                 raise RuntimeError(
                     f"Invalid number of SMs requested for green context: {count} (device has {most} SMs)"
                 )
-        require_no_capture("GreenContext.create()", device=index)
-        self = object.__new__(GreenContext)
+        require_no_capture("GreenContext()", device=index)
         self._parent = self._set = None
         self._is_leaving = False
         self._share = _Share(index, count, scope, limit)
-        return self
+
+    @staticmethod
+    def create(
+        *,
+        num_sms: int | None = None,
+        workqueue_scope: str | None = None,
+        workqueue_concurrency_limit: int | None = None,
+        device_id: DeviceArgument = None,
+    ) -> GreenContext:
+        """Return ``GreenContext(...)`` with the same arguments (``torch.cuda.GreenContext.create``).
+
+        Before torch 2.15, this method was the only way to make a context.
+
+        Example:
+            >>> context = tcuda.GreenContext.create(num_sms=2, device_id=0)
+            >>> 2 <= context.sm_count <= tcuda.get_device_properties(0).multi_processor_count
+            True
+        """
+        return GreenContext(
+            num_sms=num_sms,
+            workqueue_scope=workqueue_scope,
+            workqueue_concurrency_limit=workqueue_concurrency_limit,
+            device_id=device_id,
+        )
 
     @staticmethod
     def max_workqueue_concurrency(device_id: DeviceArgument = None) -> int:
@@ -285,7 +292,7 @@ class GreenContext:
         self._leave()
 
     __reduce__ = refusing(
-        "copy or pickle", "its share of a device belongs to one process. Make another one with GreenContext.create()."
+        "copy or pickle", "its share of a device belongs to one process. Make another one with GreenContext(...)."
     )
 
     def __repr__(self) -> str:
@@ -314,7 +321,7 @@ class _Share:
         self._streams: dict[int, int] = {}
         self._made: list[int] = []  # all streams of CUDA, also those that no turn has
         self._next_turn = itertools.count().__next__
-        green_contexts.add(self)
+        keep_in_graphs(self)
 
     def stream(self) -> ExternalStream:
         turn = self._next_turn() & LAST

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
+from tcuda import _core
 from tcuda._base import log
+from tcuda._process.ledger import _log_segments
 from tcuda.emulation.rtc.build import build
 
 if TYPE_CHECKING:
@@ -35,6 +38,83 @@ def test_a_capture_is_logged(xp: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert re.fullmatch(r"A capture begins on stream 0x[0-9a-f]+ of device 0\.", begin)
     assert re.fullmatch(r"The capture on stream 0x[0-9a-f]+ ends with 2 nodes\.", end)
     assert {record.name for record in caplog.records} == {"tcuda"}
+
+
+def _of_memory(caplog: pytest.LogCaptureFixture, place: str) -> list[str]:
+    begin = f"{place}: "
+    return [m.removeprefix(begin) for m in (record.getMessage() for record in caplog.records) if m.startswith(begin)]
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_memory_that_comes_from_the_driver_and_goes_back_is_logged_by_the_main_thread(
+    xp: Any, caplog: pytest.LogCaptureFixture, in_thread: bool
+) -> None:
+    tcuda.synchronize()
+    tcuda.empty_cache()
+
+    def use() -> None:
+        x = xp.empty(100 << 20, dtype="uint8")
+        del x
+        tcuda.synchronize()
+        tcuda.empty_cache()
+
+    with caplog.at_level(logging.DEBUG, logger="tcuda"):
+        if in_thread:
+            thread = threading.Thread(target=use)
+            thread.start()
+            thread.join()
+        else:
+            use()
+    said = " ".join(_of_memory(caplog, "Device 0"))
+    assert re.search(r"1\d\d MiB mapped, ", said)
+    assert re.search(r"1\d\d MiB unmapped, ", said)
+    reserved = tcuda.memory_reserved() / 2**20
+    assert said.endswith(f" {reserved:.4g} MiB reserved.")
+    assert {record.threadName for record in caplog.records} == {"MainThread"}
+
+
+def test_an_allocation_that_maps_nothing_is_no_event(xp: Any, caplog: pytest.LogCaptureFixture) -> None:
+    kept = xp.empty(1 << 20, dtype="uint8")
+    free = xp.empty_like(kept)
+    del free
+    with caplog.at_level(logging.DEBUG, logger="tcuda"):
+        for _ in range(10):
+            xp.empty_like(kept)
+    assert not _of_memory(caplog, "Device 0")
+
+
+def test_page_locked_memory_is_logged(xp: Any, caplog: pytest.LogCaptureFixture) -> None:
+    tcuda.memory.empty_host_cache()
+    with caplog.at_level(logging.DEBUG, logger="tcuda"):
+        kept = tcuda.memory.empty_pinned(100 << 20, "uint8")
+    assert re.fullmatch(r"1\d\d MiB mapped, [\d.]+ MiB reserved\.", " ".join(_of_memory(caplog, "Page-locked memory")))
+    del kept
+
+
+def test_a_listener_that_fails_raises_in_the_main_thread_and_none_hears_nothing(xp: Any) -> None:
+    heard = []
+
+    def fail() -> None:
+        heard.append(1)
+        raise RuntimeError("a handler of the program")
+
+    def use() -> None:
+        xp.empty(100 << 20, dtype="uint8")
+        for _ in range(10):
+            tcuda.synchronize()  # the call comes at the latest here
+
+    tcuda.synchronize()
+    tcuda.empty_cache()
+    _core.listen_to_segments(fail)
+    try:
+        with pytest.raises(RuntimeError, match="a handler of the program"):
+            use()
+        _core.listen_to_segments(None)
+        tcuda.synchronize()
+        tcuda.empty_cache()
+        assert heard == [1]
+    finally:
+        _core.listen_to_segments(_log_segments)
 
 
 @pytest.mark.emulated

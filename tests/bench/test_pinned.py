@@ -52,5 +52,5 @@ def test_the_churn_counts_only_the_memory_that_the_program_has(runtime: Runtime,
 
 
 @pytest.mark.emulated
-def test_a_churn_holds_little_more_than_the_program(runtime: Runtime, pinned: Any) -> None:
-    assert 1 <= pinned.churn(pinned.libraries()["tcuda"]) <= 1.15
+def test_a_churn_holds_less_than_a_pool_of_powers_of_two(runtime: Runtime, pinned: Any) -> None:
+    assert 1 <= pinned.churn(pinned.libraries()["tcuda"]) <= 1.5

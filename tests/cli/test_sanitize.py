@@ -16,6 +16,7 @@ from support.browser import embedded, needs_browser, show_page
 from support.environments import NO_GPU, environment
 from support.folders import TESTS
 from support.race_reports import race, report
+from support.terminal import run_on_terminal
 from tcuda.cli import main
 from tcuda.cli.race_summary import Summary
 from tcuda.cli.sanitize import split
@@ -105,6 +106,19 @@ def test_a_race_is_found_and_named(sanitize: Sanitize) -> None:
     assert "program.py:10  fill writes a on main of device 0" in lines
     assert "program.py:12  add reads x1 on side of device 0" in lines
     assert re.fullmatch(r"\d races, seen \d+ times, in \d+ operations\.", lines[-1])
+
+
+@pytest.mark.emulated
+def test_a_terminal_is_told_that_the_report_follows_and_what_is_made(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(RACY)
+    arguments = ("--emulated=2", "--html", "page.html", "program.py", "an argument")
+    done = run_on_terminal("-m", "tcuda", "sanitize", *arguments, folder=tmp_path)
+    assert (done.status, done.stdout) == (1, "")
+    begin, rest = done.said.replace("\r\n", "\n").split("\n", 1)
+    assert begin == "Watching program.py an argument: the report follows at the end of the program."
+    parts = [part for part in rest.split("\r\x1b[K") if part.endswith(" ...")]
+    assert parts == ["making the report ...", "writing page.html ..."]
+    assert rest.endswith("wrote page.html\n")
 
 
 def test_a_program_without_a_race_keeps_its_status(sanitize: Sanitize) -> None:

@@ -224,3 +224,87 @@ def test_a_lack_of_memory_waits_for_the_device(program: Program) -> None:
     address = program.ledger.allocate(0, 6 * MIB, 0)
     assert program.kept(graph)[0] == 0
     assert program.ledger.free(address)
+
+
+class TestTheSparePool:
+    """The memory of one small released graph, which the next capture takes."""
+
+    SEGMENT = 2 * MIB
+
+    def capture(self, program: Program, pool: tuple[int, int] | None = None, size: int = 1000) -> tuple[int, int]:
+        """Capture an allocation of ``size`` bytes, and return the pool."""
+        used = pool or (0, program.ledger.next_pool())
+        capture = program.begin(used)
+        assert program.ledger.free(program.ledger.allocate(0, size, program.stream))
+        program.end(capture)
+        return used
+
+    def release(self, program: Program, pool: tuple[int, int]) -> None:
+        """Release a graph that was replayed, after its replays."""
+        program.ledger.release_graph(pool, [], True)
+        program.ledger.empty_cache(0, keep_spare=True)
+
+    def taken(self, program: Program) -> int:
+        """Return how often memory was taken from the driver."""
+        return program.driver.successes("create") + program.driver.successes("allocate")
+
+    def test_the_next_capture_takes_no_memory_from_the_driver(self, program: Program) -> None:
+        first = self.capture(program)
+        self.release(program, first)
+        taken = self.taken(program)
+        for _ in range(3):
+            pool = self.capture(program)
+            assert program.ledger.snapshot(pool, False)[0][0]["total_size"] == self.SEGMENT
+            self.release(program, pool)
+        assert self.taken(program) == taken
+        assert program.stat("reserved_bytes") == self.SEGMENT
+
+    def test_the_pool_may_get_its_own_number_again(self, program: Program) -> None:
+        first = self.capture(program)
+        self.release(program, first)
+        taken = self.taken(program)
+        assert self.capture(program, first) == first
+        assert program.ledger.pool_uses(0, first) == 1
+        assert self.taken(program) == taken
+        self.release(program, first)
+
+    def test_only_one_pool_is_kept(self, program: Program) -> None:
+        pools = [self.capture(program) for _ in range(3)]
+        for pool in pools:
+            self.release(program, pool)
+        assert program.stat("reserved_bytes") == self.SEGMENT
+
+    def test_a_larger_pool_goes_back(self, program: Program) -> None:
+        self.release(program, self.capture(program, size=4 * MIB))
+        assert program.stat("reserved_bytes") == 0
+
+    def test_the_pool_goes_back_with_the_cache(self, program: Program) -> None:
+        self.release(program, self.capture(program))
+        assert program.stat("reserved_bytes") == self.SEGMENT
+        program.ledger.empty_cache(0)
+        assert program.stat("reserved_bytes") == 0
+
+    def test_the_pool_goes_back_if_memory_is_short(self, program: Program) -> None:
+        self.release(program, self.capture(program))
+        _, total = program.runtime.memGetInfo()
+        program.ledger.set_memory_fraction(0, 3 * MIB / total)
+        assert program.ledger.free(program.ledger.allocate(0, 2 * MIB, program.stream))
+        assert program.stat("reserved_bytes") == 2 * MIB
+
+    def test_the_memory_of_a_running_graph_is_not_taken(self, program: Program) -> None:
+        first = self.capture(program)
+        program.keep_busy()
+        program.ledger.release_graph(first, [], True)
+        second = self.capture(program)
+        assert program.stat("reserved_bytes") == 2 * self.SEGMENT
+        self.release(program, second)
+
+    def test_a_pool_of_a_destroyed_stream_is_not_taken(self, program: Program, runtime: Runtime) -> None:
+        self.release(program, self.capture(program))
+        program.ledger.stream_about_to_be_destroyed(0, program.stream)
+        runtime.streamDestroy(program.stream)
+        program.stream = runtime.streamCreateWithPriority(NON_BLOCKING, 0)
+        program.ledger.stream_created(0, program.stream)
+        second = self.capture(program)
+        self.release(program, second)
+        assert program.stat("reserved_bytes") <= self.SEGMENT

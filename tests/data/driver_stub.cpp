@@ -87,6 +87,14 @@ CALL(cuCtxGetStreamPriorityRange, (int *least, int *greatest), *least = 0; *grea
 CALL(cuThreadExchangeStreamCaptureMode, (int *mode), std::swap(*mode, mode_of_thread))
 CALL(cuEventRecordWithFlags, (std::size_t event, std::size_t stream, unsigned flags),
      if (event != 5 || stream != 6 || flags != 1) return 400)
+CALL(cuStreamCreateWithPriority, (std::size_t *stream, unsigned flags, int priority),
+     if (flags > 1) return 1;
+     *stream = std::size_t(16 - priority))
+CALL(cuStreamGetFlags, (std::size_t stream, unsigned *flags), if (stream == 9) return 400; *flags = 1)
+CALL(cuStreamGetPriority, (std::size_t stream, int *priority), if (stream == 9) return 400;
+     *priority = 16 - static_cast<int>(stream))
+CALL(cuGraphDebugDotPrint, (std::size_t graph, const char *path, unsigned flags),
+     if (graph != 7 || path != std::string("graph.dot") || flags != 1) return 304)
 CALL(cuMemAlloc_v2, (Pointer * pointer, std::size_t size), if (size == 512) return 2; *pointer = 0x10000000)
 CALL(cuMemGetInfo_v2, (std::size_t *free, std::size_t *total), *free = *total = std::size_t(1) << 30)
 CALL(cuMemGetAllocationGranularity, (std::size_t * bytes, const void *, int), *bytes = 2 << 20)
@@ -211,12 +219,16 @@ CALL(cuGraphMemcpyNodeGetParams, (std::size_t, CopyEnd *ends), ends[0].type = 1;
      ends[0].device = 0x71000; ends[1].type = 2; ends[1].host = 0x81000; ends[1].device = 0x80000)
 UNUSED(cuStreamGetCaptureInfo_v2)
 UNUSED(cuStreamUpdateCaptureDependencies)
+UNUSED(cuStreamBeginCapture_v2)
+UNUSED(cuStreamEndCapture)
+UNUSED(cuGraphDestroy)
 UNUSED(cuGraphInstantiateWithFlags)
 UNUSED(cuGraphExecDestroy)
 UNUSED(cuGraphLaunch)
 UNUSED(cuGraphMemsetNodeGetParams)
 UNUSED(cuGraphChildGraphNodeGetGraph)
 UNUSED(cuFuncGetParamInfo)
+UNUSED(cuKernelGetParamInfo)
 UNUSED(cuGraphAddKernelNode_v2)
 UNUSED(cuGraphExecKernelNodeSetParams_v2)
 #endif

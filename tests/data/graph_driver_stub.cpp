@@ -21,13 +21,20 @@ CALL(cuStreamGetCaptureInfo_v2,
      *status = stream == 11 ? capture_status : 0; *id = 77; *graph = 1000; *before = &newest; *count = 1)
 CALL(cuStreamUpdateCaptureDependencies, (Word stream, const Word *nodes, Word count, unsigned flags),
      return noted("dependencies", {stream, *nodes, count, flags}))
-UNUSED(cuGraphInstantiateWithFlags)
-UNUSED(cuGraphExecDestroy)
+CALL(cuStreamBeginCapture_v2, (Word stream, int mode), return noted("begin", {stream, Word(mode)}))
+CALL(cuStreamEndCapture, (Word stream, Word *graph), *graph = 2000; return noted("end", {stream}))
+CALL(cuGraphDestroy, (Word graph), return noted("destroy", {graph}))
+CALL(cuGraphInstantiateWithFlags, (Word * exec, Word graph, Pointer flags),
+     *exec = 3000; return noted("instantiate", {graph, Word(flags), Word(mode_of_thread)}))
+CALL(cuGraphExecDestroy, (Word exec), return noted("destroy exec", {exec}))
 UNUSED(cuGraphLaunch)
 UNUSED(cuGraphMemcpyNodeGetParams)
-UNUSED(cuGraphMemsetNodeGetParams)
+CALL(cuGraphMemsetNodeGetParams, (Word, Word *fill), *fill = 0)
 UNUSED(cuGraphChildGraphNodeGetGraph)
-UNUSED(cuFuncGetParamInfo)
+CALL(cuFuncGetParamInfo, (Word, Word index, Word *offset, Word *size),
+     if (index != 0) return 1;
+     *offset = 0; *size = 8)
+UNUSED(cuKernelGetParamInfo)
 UNUSED(cuGraphAddKernelNode_v2)
 UNUSED(cuGraphExecKernelNodeSetParams_v2)
 
@@ -47,8 +54,13 @@ struct Kernel {
     void **parameters, **extra;
     Word kernel, context;
 };
+static Word argument = 0; // of the first kernel
+static void *arguments_of_kernel[] = {&argument};
+extern "C" void stub_argument(Word value) { argument = value; }
 CALL(cuGraphKernelNodeGetParams_v2, (Word node, Kernel *kernel),
+     if (node > 11) return 1;
      kernel->function = node == 10 ? 3 : 0;
+     kernel->parameters = node == 10 ? arguments_of_kernel : nullptr;
      kernel->kernel = 4)
 CALL(cuFuncGetName, (const char **name, Word function), if (function != 3) return 1; *name = "of_function")
 CALL(cuKernelGetName, (const char **name, Word kernel), if (kernel != 4) return 1; *name = "of_kernel")

@@ -70,13 +70,16 @@ def test_the_reference_has_every_public_name() -> None:
     pages = "\n".join(page.read_text() for page in (REPOSITORY / "docs" / "api").glob("*.md"))
     shown = set(re.findall(r"^(?:::: |<!-- reference: )tcuda\.(\S+)", pages, re.MULTILINE))
     modules = {"comm", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sanitizer", "streams"}
-    names = {name for name in tcuda.__all__ if name not in modules | {"__version__"}}
+    names = {name for name in tcuda.__all__ if name not in modules | {"__version__", "accelerator"}}
     assert names <= shown
     assert {f"streams.{name}" for name in ("StreamLike", "SupportsCudaStream")} <= shown
     assert {f"nccl.{name}" for name in tcuda.nccl.__all__} <= shown
     assert {f"nvtx.{name}" for name in tcuda.nvtx.__all__} <= shown
     assert {f"profiler.{name}" for name in tcuda.profiler.__all__} <= shown
     assert {f"comm.{name}" for name in tcuda.comm.__all__} <= shown
+    same = {"accelerator.graphs", "accelerator.memory", "accelerator.random"}
+    same |= {f"accelerator.{name}" for name in ("device_count", "empty_cache", "empty_host_cache")}
+    assert {f"accelerator.{name}" for name in tcuda.accelerator.__all__} <= shown | same
     assert {f"sanitizer.{name}" for name in tcuda.sanitizer.__all__} <= shown | {"sanitizer.CUDASanitizerErrors"}
     assert {f"testing.{name}" for name in tcuda.testing.__all__} <= shown
     assert set(tcuda.memory.__all__) <= {name.removeprefix("memory.") for name in shown}

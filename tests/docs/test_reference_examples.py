@@ -9,6 +9,7 @@ import subprocess
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy
 import pytest
 
 import tcuda
@@ -85,6 +86,15 @@ LONG = {"tcuda.dask.Devices", "tcuda.dask.group", "tcuda.dask.local_cluster"}
 """The entries whose examples take seconds."""
 
 
+_METHOD = re.compile(r'<a id="(\S+)"></a>\n\n##+ `\S+\.(\w+)`\n\n```py\n\2\(')
+
+WITHOUT_EXAMPLE = {
+    "tcuda.dask.Devices.setup": "Dask calls the method; the example of the class runs the method",
+    "tcuda.dask.Devices.teardown": "Dask calls the method; the example of the class runs the method",
+}
+"""The methods without an example of their own, with the reason."""
+
+
 class Entry(NamedTuple):
     """An entry of the reference, with the code of its examples."""
 
@@ -149,7 +159,8 @@ def restored() -> Iterator[None]:
         tcuda.sync_debug_mode("default"),
     ):
         gc.disable()  # arrays of earlier tests may die, which changes the figures of memory
-        warnings.filterwarnings("ignore", category=FutureWarning)  # of old names
+        for category in (FutureWarning, DeprecationWarning, numpy.exceptions.VisibleDeprecationWarning):
+            warnings.filterwarnings("ignore", category=category)  # of old names
         warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
         yield
     gc.enable()
@@ -182,6 +193,24 @@ def test_the_pages_have_entries_and_the_lists_of_this_file_name_them() -> None:
 def test_each_entry_has_an_example() -> None:
     without = [entry.name for entry in ENTRIES if not entry.code]
     assert not without
+
+
+def methods_without_example() -> list[str]:
+    """Return the functions and the methods of all pages that have no example of their own."""
+    without = []
+    for page in sorted((REPOSITORY / "docs" / "api").glob("*.md")):
+        for _, text in _ENTRY.findall(page.read_text()):
+            described, _, _ = text.partition(f"{_END}\n")
+            _, *members = re.split(r'^(?=<a id=")', described, flags=re.MULTILINE)
+            for member in members[1:]:  # the first one is the entry itself
+                found = _METHOD.match(member)
+                if found is not None and not _EXAMPLE.search(member):
+                    without.append(found[1])
+    return without
+
+
+def test_each_method_has_an_example_of_its_own() -> None:
+    assert methods_without_example() == sorted(WITHOUT_EXAMPLE)
 
 
 @pytest.mark.usefixtures("runtime", "restored")

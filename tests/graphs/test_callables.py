@@ -330,6 +330,14 @@ class TestSeveral:
         graphed = tcuda.make_graphed_callables(xp.square, (xp.ones(2),), pool=pool)
         assert pool_of(graphed(xp.ones(2))) == pool
 
+    def test_a_capture_has_the_given_mode(self, xp: Any) -> None:
+        with pytest.raises(RuntimeError, match="Unknown capture error mode"):
+            tcuda.make_graphed_callables(xp.square, (xp.ones(2),), capture_error_mode="strict")
+        with pytest.raises(NotImplementedError, match="enable_annotations"):
+            tcuda.make_graphed_callables(xp.square, (xp.ones(2),), enable_annotations=True)
+        graphed = tcuda.make_graphed_callables(xp.square, (xp.ones(2),), capture_error_mode="thread_local")
+        assert graphed(xp.full(2, 3.0)).get().tolist() == [9, 9]
+
     def test_results_of_one_are_not_overwritten_by_the_next(self, xp: Any) -> None:
         functions = tuple(functools.partial(xp.add, xp.full(1000, number)) for number in range(4))
         graphed = tcuda.make_graphed_callables(functions, tuple((xp.zeros(1000),) for _ in functions))

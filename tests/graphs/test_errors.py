@@ -105,6 +105,7 @@ class TestErrors:
     def test_annotations_are_not_implemented(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
         with pytest.raises(NotImplementedError, match="enable_annotations"):
             tcuda.graph(graph, enable_annotations=True)
+        tcuda.graph(graph, annotation_config={"backend": "auto"})  # has an effect with annotations only
 
     def test_another_object_than_a_generator_is_refused(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
         with pytest.raises(TypeError, match="expected a Generator, but got int"):

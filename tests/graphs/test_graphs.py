@@ -241,13 +241,19 @@ class TestRawGraphs:
         graph.replay()
         assert (x.get() == 2).all()
 
+    def test_are_written_with_less_detail_on_request(self, xp: Any, tmp_path: Path) -> None:
+        graph, _ = captured(lambda: xp.zeros(10), tcuda.CUDAGraph(keep_graph=True))
+        graph.debug_dump(tmp_path / "verbose.dot")
+        graph.debug_dump(tmp_path / "brief.dot", verbose=False)
+        assert (tmp_path / "brief.dot").read_text().startswith("digraph dot {")
+        assert (tmp_path / "brief.dot").stat().st_size < (tmp_path / "verbose.dot").stat().st_size
+
     def test_are_not_written_without_the_debug_mode(self, xp: Any, graph: tcuda.CUDAGraph, tmp_path: Path) -> None:
         captured(lambda: xp.zeros(10), graph)
-        with pytest.warns(UserWarning, match="debug not enabled"):
-            graph.debug_dump(tmp_path / "graph.dot")
-        graph.enable_debug_mode()
-        with pytest.raises(RuntimeError, match="before the capture"):
-            graph.debug_dump(tmp_path / "graph.dot")
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="before the capture"):
+                graph.debug_dump(tmp_path / "graph.dot")
+            graph.enable_debug_mode()  # too late
         assert not (tmp_path / "graph.dot").exists()
 
     def test_that_cannot_be_written_raise_an_error(self, xp: Any, tmp_path: Path) -> None:

@@ -61,6 +61,19 @@ class TestMemory:
         assert (y.get() == 3).all()
         assert all((other.get() == 0).all() for other in others)
 
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+    def test_of_the_matrices_of_a_product_is_kept(self, xp: Any, graph: tcuda.CUDAGraph, dtype: str) -> None:
+        left, right, out = (xp.ones((256, 256), dtype) for _ in range(3))
+        xp.matmul(left, right, out=out)
+        captured(lambda: xp.matmul(left, right, out=out), graph)
+        places = {left.data.ptr, right.data.ptr}
+        left = right = None
+        settle()
+        others = [xp.zeros((256, 256), dtype) for _ in range(8)]
+        assert not places & {other.data.ptr for other in others}
+        graph.replay()
+        assert (out.get() == 256).all()
+
     def test_goes_back_when_the_graph_is_reset(self, xp: Any) -> None:
         tcuda.empty_cache()
         before = tcuda.memory_reserved()
@@ -155,6 +168,39 @@ class TestMemory:
         del z, w
         tcuda.empty_cache()
         assert held_by(handle) == 0
+
+    @pytest.mark.parametrize("device", [0, pytest.param(1, marks=pytest.mark.multigpu)])
+    def test_comes_from_a_pool_of_the_program(self, xp: Any, device: int) -> None:
+        pool = tcuda.MemPool()  # opened on the device 0
+        with tcuda.device(device):
+            graph, y = captured(lambda: xp.full(1000, 2.0), pool=pool)
+            assert graph.pool() == pool.id
+            assert pool_of(y) == pool.id
+            del pool  # the graph and the array keep the memory
+            graph.replay()
+            assert (y.get() == 2).all()
+
+    def test_of_a_pool_in_the_capture_is_kept_with_the_graph(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        pool, y = tcuda.MemPool(), xp.zeros(1000)
+        with tcuda.graph(graph):
+            with tcuda.use_mem_pool(pool):
+                x = xp.full(1000, 3.0)
+            y[...] = x * 2
+            assert pool_of(x) == pool.id
+            del x
+        handle = pool.id
+        assert graph.pools() == [graph.pool(), handle]
+        del pool
+        tcuda.synchronize()
+        tcuda.empty_cache()
+        assert held_by(handle) > 0
+        graph.replay()
+        assert (y.get() == 6).all()
+        graph.reset()
+        tcuda.empty_cache()
+        assert held_by(handle) == 0
+        with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+            graph.pools()
 
     def test_of_other_threads_comes_from_the_common_pool(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         with tcuda.graph(graph):

@@ -198,4 +198,20 @@ def test_many_graphs_can_be_released_at_a_time(xp: Any, stream: tcuda.Stream) ->
     assert not stream.query()
     assert sum(held_by(pool) for _, pool in graphs) >= 20 * MIB
     settle()
+    assert sum(held_by(pool) for _, pool in graphs) <= 2 * MIB  # one pool is kept for the next capture
+    tcuda.empty_cache()
     assert sum(held_by(pool) for _, pool in graphs) == 0
+
+
+def test_the_next_graph_takes_the_memory_of_the_last_one(xp: Any) -> None:
+    def taken() -> int:
+        return tcuda.memory_stats()["num_device_alloc"]
+
+    first, _ = memory_of(lambda: xp.zeros(1000, "uint8"))
+    first.reset()
+    settle()
+    before = taken()
+    second, pool = memory_of(lambda: xp.zeros(1000, "uint8"))
+    assert taken() == before
+    assert held_by(pool) == 2 * MIB
+    second.reset()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcuda
+from support.cpp_compilers import needs_gcc
 from support.devices import synchronized
 from support.examples import examples
 from support.kernels import launch_status
@@ -57,6 +58,7 @@ def status_of(xp: Any, body: str, parameters: str, *args: Any) -> tuple[int, str
     return 0, ""
 
 
+@needs_gcc
 @pytest.mark.parametrize("body", ["*y = *x;", "TYPE v = *x; y[1] = v;", "memcpy(y, x, sizeof *x); *y = x[0];"])
 @pytest.mark.parametrize(("name", "alignment"), TYPES.items())
 def test_a_read_of_a_vector_at_a_wrong_address_is_an_error(name: str, alignment: int, body: str, xp: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.cpp_compilers import needs_gcc
 from support.devices import synchronized
 
 pytestmark = [
@@ -36,6 +37,7 @@ def run(xp: Any, body: str) -> None:
     xp.RawKernel(code, "f")((1,), (2,), (xp.zeros(64, dtype=xp.int32), np.int32(8)))
 
 
+@needs_gcc
 @pytest.mark.parametrize(
     ("body", "access"),
     [

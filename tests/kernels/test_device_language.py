@@ -1051,3 +1051,35 @@ def test_vectors_of_floats_are_added_atomically(scope: str, xp: Any) -> None:
     assert pairs.get().tolist() == [64, total]
     assert quads.get().tolist() == [64, 128, total, -total]
     assert before.get().tolist() == list(range(64))
+
+
+def test_the_sizes_of_a_launch_are_values_of_dim3(xp: Any) -> None:
+    """As on CUDA, the variables are constants: a kernel cannot write them, but can copy and convert them."""
+    source = """
+    __device__ unsigned int of_size(dim3 size) { return size.x + 10 * size.y + 100 * size.z; }
+    __device__ unsigned int of_index(uint3 index) { return index.x + 10 * index.y + 100 * index.z; }
+    __device__ unsigned int of_reference(const dim3 &size) { return of_size(size); }
+    extern "C" __global__ void sizes(unsigned int *out, int flag) {
+        dim3 copy = blockDim, direct(gridDim), chosen = flag ? blockDim : dim3(9, 9, 9), assigned(1, 1, 1);
+        assigned = gridDim;
+        uint3 index = blockDim;
+        auto same = blockDim;
+        const dim3 &reference = gridDim;
+        const unsigned int found[] = {
+            of_size(blockDim), of_size(gridDim), of_size(copy), of_size(direct), of_size(chosen), of_size(assigned),
+            of_index(index), of_index(blockDim), of_size(same), of_reference(reference), of_reference(blockDim),
+            of_index(blockIdx), of_index(threadIdx)};
+        if (blockIdx.x + blockIdx.y == 0 && threadIdx.x + threadIdx.y + threadIdx.z == 0)
+            for (int i = 0; i < 13; i++) out[i] = found[i];
+    }
+    """
+    out = xp.zeros(13, dtype="u4")
+    xp.RawKernel(source, "sizes")((5, 6), (2, 3, 4), (out, np.int32(1)))
+    block, grid = 432, 165
+    assert out.get().tolist() == [block, grid, block, grid, block, grid, block, block, block, grid, block, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["blockIdx", "blockDim", "gridDim"])
+def test_a_kernel_cannot_write_what_is_the_same_for_its_block(xp: Any, name: str) -> None:
+    with pytest.raises(xp.cuda.compiler.CompileException, match=r"modifiable lvalue|read-only"):
+        xp.RawModule(code=f'extern "C" __global__ void f() {{ {name}.x = 1; }}').get_function("f")

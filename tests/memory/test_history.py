@@ -523,10 +523,17 @@ class TestEvents:
             "zweite Schicht \N{SNOWMAN}",
         ]
 
+    def test_a_dictionary_becomes_a_text(self, xp: Any) -> None:
+        tcuda.memory._set_memory_metadata({"layer": 1, "kind": "weights"})
+        assert tcuda.memory._get_memory_metadata() == '{"layer":1,"kind":"weights"}'
+        with pytest.raises(TypeError, match="not JSON serializable"):
+            tcuda.memory._set_memory_metadata({"layer": xp})
+        assert tcuda.memory._get_memory_metadata() == '{"layer":1,"kind":"weights"}'
+
     @pytest.mark.parametrize("metadata", [5, None, b"text", ["text"], "\ud800"])
     def test_metadata_that_is_no_text_is_refused(self, xp: Any, metadata: Any) -> None:
         tcuda.memory._set_memory_metadata("before")
-        with pytest.raises(TypeError, match="^Expected the metadata as a str"):
+        with pytest.raises(TypeError, match="^Expected the metadata as a dict or as a str"):
             tcuda.memory._set_memory_metadata(metadata)
         assert tcuda.memory._get_memory_metadata() == "before"
 

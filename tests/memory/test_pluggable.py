@@ -335,6 +335,21 @@ told = [(e["action"], e["size"]) for e in tcuda.memory._snapshot()["device_trace
             ["segment_free", 1000],
         ]
 
+    def test_callbacks_can_let_the_library_find_memory(self, told: Callable[[str], Any]) -> None:
+        program = """
+tcuda.change_current_allocator(library.allocator)
+library.refuse_above(1 << 20)
+sizes = []
+def allow(device, size):
+    sizes.append(size)
+    library.refuse_above(None)
+    return True  # without a free
+with tcuda.memory.on_out_of_memory(allow):
+    x = tcuda.xp.ones(1 << 18)
+told = [sizes, len(library.live()), tcuda.memory_stats()["num_ooms"]]
+"""
+        assert told(program) == [[2 << 20], 1, 0]
+
 
 class TestLoading:
     def test_a_missing_library_is_refused(self) -> None:

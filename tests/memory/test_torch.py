@@ -105,6 +105,37 @@ print("held back")
     assert output_of(program) == "held back"
 
 
+def test_callbacks_make_room_for_tensors(output_of: OutputOf) -> None:
+    program = """
+import warnings; warnings.simplefilter("ignore")
+import threading, torch, tcuda
+from tcuda import xp
+torch.cuda.memory.change_current_allocator(tcuda.memory.torch_allocator())
+tcuda.init()
+room = 64 << 20
+tcuda.set_per_process_memory_fraction((tcuda.memory_reserved() + room) / tcuda.mem_get_info()[1])
+cache = tcuda.memory.Spillable()
+cache["x"] = xp.arange(room // 16)  # half of the room
+def fill():
+    y = torch.full((room // 4 * 3,), 7, dtype=torch.uint8, device="cuda")
+    print(int(y[-1]), cache.stats().spills, end=" ")
+fill()
+print(int(cache["x"][-1]), end=" ")
+thread = threading.Thread(target=fill)
+thread.start()
+thread.join()
+def refuse(device, size):
+    raise KeyError("no room is made")
+with tcuda.memory.on_out_of_memory(refuse):
+    kept = cache["x"]
+    try:
+        fill()
+    except RuntimeError as error:
+        print("no room is made" in str(error))
+"""
+    assert output_of(program) == f"7 1 {(64 << 20) // 16 - 1} 7 2 True"
+
+
 def test_a_process_with_live_tensors_at_its_end_exits_without_an_error(output_of: OutputOf) -> None:
     program = """
 import warnings; warnings.simplefilter("ignore")

@@ -12,6 +12,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import LONG
+from support.free_threading import IS_FREE_THREADED
 from support.sizes import KIB, MIB
 from support.threads import in_thread, in_threads
 from tcuda.memory import Usage, track
@@ -204,6 +205,10 @@ class TestThreads:
         assert everybody.usage == Usage(0, 4 * KIB, 5 * KIB, 5 * KIB, 2)
         assert mine.usage == Usage(0, KIB, KIB, KIB, 1)
 
+    @pytest.mark.skipif(
+        IS_FREE_THREADED,
+        reason="Without the lock of the interpreter, Python ends an object in the thread that has made the object",
+    )
     def test_a_free_in_another_thread_does_not_count_if_thread_is_true(self, xp: Any) -> None:
         with track(thread=True) as usage:
             kept = [xp.empty(KIB, "B")]

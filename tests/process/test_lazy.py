@@ -111,7 +111,6 @@ def test_initialisation_of_emulated_devices_imports_no_arrays(fresh_output_of: O
 def test_a_finalizer_may_use_streams_during_initialisation(output_of: OutputOf) -> None:
     code = (
         "import gc, tcuda\n"
-        "from tcuda import _initialization\n"
         "from tcuda._process import lazy, ledger\n"
         "made, garbage = [], [1]\n"
         "class Finalized:\n"

@@ -145,10 +145,15 @@ class TestCreate:
             GreenContext.create(**arguments)
         assert tcuda.current_device() == before
 
-    def test_positional_arguments_and_the_class_itself_are_refused(self) -> None:
-        with pytest.raises(TypeError):
-            GreenContext.create(2)  # type: ignore[misc]
-        with pytest.raises(RuntimeError, match=r"call GreenContext\.create\(num_sms=\.\.\.\) instead"):
+    def test_positional_arguments_are_refused(self) -> None:
+        for make in (GreenContext, GreenContext.create):
+            with pytest.raises(TypeError):
+                make(2)  # type: ignore[misc]
+
+    def test_the_class_makes_the_context_that_create_makes(self) -> None:
+        context = GreenContext(num_sms=2, device_id=0)
+        assert (context.device_id, context.sm_count) == (0, GreenContext.create(num_sms=2).sm_count)
+        with pytest.raises(RuntimeError, match="At least one of num_sms or workqueue_scope must be specified"):
             GreenContext()
 
     def test_a_capture_goes_on_after_a_refused_context(self, xp: Any) -> None:

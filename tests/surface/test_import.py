@@ -183,7 +183,7 @@ def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_o
         "assert 'xp' not in vars(tcuda)\n"
         "tcuda.init()\n"
         "assert vars(tcuda)['xp'] is tcuda.xp is xp\n"
-        "for name in ('comm', 'emulation', 'nccl', 'sanitizer'):\n"
+        "for name in ('accelerator', 'comm', 'emulation', 'nccl', 'sanitizer'):\n"
         "    assert getattr(tcuda, name) is vars(tcuda)[name] is sys.modules[f'tcuda.{name}']\n"
         "print('same')"
     )

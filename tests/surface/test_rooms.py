@@ -30,13 +30,14 @@ FLOORS = [
         "multiprocessing",
         "nvtx",
         "profiler",
+        "accelerator",
         "_device",
         "_sanitizer",
         "sanitizer",
         "_viz",
     },
     {"_cupy", "emulation"},
-    {"tcuda", "_initialization"},
+    {"tcuda"},
     {"cli", "dask", "demo", "testing", "__main__"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 
+#include "bindings/driver/current_device_call.hpp"
 #include "bindings/kernels/elementwise_call.hpp"
 #include "bindings/kernels/elementwise_state.hpp"
 #include "bindings/memory/block_allocator.hpp"
@@ -23,8 +24,7 @@ nb::object checked(PyObject *made) {
 
 } // namespace
 
-// Adds the functions that make callables without a Python frame to the module: block_allocator, translated and
-// cleanup_on_error.
+// Adds the functions that make callables without a Python frame to the module, such as translated.
 void bind_callables(nb::module_ &module) {
     module.def(
         "block_allocator",
@@ -49,6 +49,12 @@ void bind_callables(nb::module_ &module) {
             return checked(make_translated(type.ptr(), function.ptr(), failure.ptr(), raise_instead.ptr()));
         },
         nb::arg("function"), nb::arg("failure"), nb::arg("raise_instead"));
+    module.def(
+        "current_device_call",
+        [type = checked(make_current_device_call_type())](nb::object ask) {
+            return checked(make_current_device_call(type.ptr(), ask.ptr()));
+        },
+        nb::arg("ask"));
     module.def(
         "page_locked_pointers",
         [type = checked(make_page_locked_pointers_type())](nb::handle_t<PythonLedger> ledger, nb::object pointer) {

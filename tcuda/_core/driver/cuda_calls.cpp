@@ -21,4 +21,20 @@ int CudaCalls::event_record_with_flags(libcuda::Event event, libcuda::Stream str
     return supplement_.event_record_with_flags(event, stream, flags);
 }
 
+int CudaCalls::stream_create_with_priority(unsigned flags, int priority, libcuda::Stream *stream) const {
+    return supplement_.stream_create_with_priority(stream, flags, priority);
+}
+
+int CudaCalls::stream_flags(libcuda::Stream stream, unsigned *flags) const {
+    return supplement_.stream_flags(stream, flags);
+}
+
+int CudaCalls::stream_priority(libcuda::Stream stream, int *priority) const {
+    return supplement_.stream_priority(stream, priority);
+}
+
+int CudaCalls::graph_dot_print(libcuda::Graph graph, const char *path, unsigned flags) const {
+    return supplement_.graph_dot_print(graph, path, flags);
+}
+
 } // namespace tcuda

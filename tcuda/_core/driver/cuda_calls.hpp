@@ -18,6 +18,13 @@ public:
 
     int event_record_with_flags(libcuda::Event event, libcuda::Stream stream, unsigned flags) const;
 
+    // A stream of the current context.
+    int stream_create_with_priority(unsigned flags, int priority, libcuda::Stream *stream) const;
+    int stream_flags(libcuda::Stream stream, unsigned *flags) const;
+    int stream_priority(libcuda::Stream stream, int *priority) const;
+
+    int graph_dot_print(libcuda::Graph graph, const char *path, unsigned flags) const;
+
 private:
     const libcuda::ContextCalls &contexts_;
     const libcuda::SupplementCalls &supplement_;

@@ -121,6 +121,9 @@ struct GraphCalls {
         capture_info{"cuStreamGetCaptureInfo_v2"};
     Call<int(Stream, GraphNode *, std::size_t count, unsigned flags)> update_dependencies{
         "cuStreamUpdateCaptureDependencies"};
+    Call<int(Stream, int mode)> begin_capture{"cuStreamBeginCapture_v2"};
+    Call<int(Stream, Graph *)> end_capture{"cuStreamEndCapture"};
+    Call<int(Graph)> destroy{"cuGraphDestroy"};
     Call<int(GraphExec *, Graph, unsigned long long flags)> instantiate{"cuGraphInstantiateWithFlags"};
     Call<int(GraphExec)> destroy_exec{"cuGraphExecDestroy"};
     Call<int(GraphExec, Stream)> launch{"cuGraphLaunch"};
@@ -131,6 +134,8 @@ struct GraphCalls {
     Call<int(GraphNode, MemsetNode *)> memset_node{"cuGraphMemsetNodeGetParams"};
     Call<int(GraphNode, Graph *)> child_graph{"cuGraphChildGraphNodeGetGraph"};
     Call<int(Function, std::size_t index, std::size_t *offset, std::size_t *size)> parameter_info{"cuFuncGetParamInfo"};
+    Call<int(std::uintptr_t kernel, std::size_t index, std::size_t *offset, std::size_t *size)> kernel_parameter_info{
+        "cuKernelGetParamInfo"};
     Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, const KernelNode *)> add_kernel_node{
         "cuGraphAddKernelNode_v2"};
     Call<int(GraphExec, GraphNode, const KernelNode *)> set_kernel_node{"cuGraphExecKernelNodeSetParams_v2"};
@@ -174,6 +179,16 @@ struct GraphNodeCalls {
     Call<int(GraphNode, Event *)> awaited_event{"cuGraphEventWaitNodeGetEvent"};
 };
 
+// Changes of the nodes of graphs and of executable graphs. A driver of CUDA 12.4 or later has these functions.
+struct GraphChangeCalls {
+    Call<int(GraphNode, const KernelNode *)> set_kernel_node{"cuGraphKernelNodeSetParams_v2"};
+    Call<int(GraphNode, const MemcpyNode *)> set_memcpy_node{"cuGraphMemcpyNodeSetParams"};
+    Call<int(GraphNode, const MemsetNode *)> set_memset_node{"cuGraphMemsetNodeSetParams"};
+    Call<int(GraphExec, Graph, UpdateResult *)> update{"cuGraphExecUpdate_v2"};
+    Call<int(GraphExec, GraphNode, unsigned enabled)> set_enabled{"cuGraphNodeSetEnabled"};
+    Call<int(GraphExec, GraphNode, unsigned *enabled)> get_enabled{"cuGraphNodeGetEnabled"};
+};
+
 // The numbers by which profilers name graphs and nodes: a driver of CUDA 13.1 or later has these functions.
 struct GraphNumberCalls {
     Call<int(GraphExec, unsigned *number)> executable{"cuGraphExecGetId"};
@@ -197,6 +212,10 @@ struct SupplementCalls {
     Call<int(Uuid *, Device)> device_uuid{"cuDeviceGetUuid_v2"};
     Call<int(int *least, int *greatest)> stream_priority_range{"cuCtxGetStreamPriorityRange"};
     Call<int(Event, Stream, unsigned flags)> event_record_with_flags{"cuEventRecordWithFlags"};
+    Call<int(Stream *, unsigned flags, int priority)> stream_create_with_priority{"cuStreamCreateWithPriority"};
+    Call<int(Stream, unsigned *flags)> stream_flags{"cuStreamGetFlags"};
+    Call<int(Stream, int *priority)> stream_priority{"cuStreamGetPriority"};
+    Call<int(Graph, const char *path, unsigned flags)> graph_dot_print{"cuGraphDebugDotPrint"};
 };
 
 // The functions of a group. Throws std::runtime_error that names the first function that cannot be found.

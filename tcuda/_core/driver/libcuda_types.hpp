@@ -144,6 +144,12 @@ struct NodeParameters {
 };
 static_assert(sizeof(NodeParameters) == 256);
 
+// CUgraphExecUpdateResultInfo
+struct UpdateResult {
+    int result;
+    GraphNode node, from; // the node that cannot be updated
+};
+
 // CUgraphEdgeData
 struct EdgeData {
     unsigned char from_port, to_port, type, reserved[5];
@@ -153,6 +159,11 @@ constexpr int allocation_type_pinned = 1;           // CU_MEM_ALLOCATION_TYPE_PI
 constexpr int location_type_device = 1;             // CU_MEM_LOCATION_TYPE_DEVICE
 constexpr int access_read_write = 3;                // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 constexpr int granularity_recommended = 1;          // CU_MEM_ALLOC_GRANULARITY_RECOMMENDED
+inline void *const launch_parameters_end = nullptr;                               // CU_LAUNCH_PARAM_END
+inline void *const launch_parameters_buffer = reinterpret_cast<void *>(0x01);     // CU_LAUNCH_PARAM_BUFFER_POINTER
+inline void *const launch_parameters_size = reinterpret_cast<void *>(0x02);       // CU_LAUNCH_PARAM_BUFFER_SIZE
+constexpr int memory_type_host = 1;                  // CU_MEMORYTYPE_HOST
+constexpr std::uintptr_t least_address = 1 << 16;    // no driver maps memory below: a smaller number is a size
 constexpr int memory_type_unified = 4;               // CU_MEMORYTYPE_UNIFIED
 constexpr int attribute_multiprocessors = 16;       // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 constexpr int attribute_virtual_memory = 102;       // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED

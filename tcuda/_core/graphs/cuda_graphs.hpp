@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "driver/libcuda.hpp"
@@ -20,6 +21,22 @@ public:
         libcuda::CaptureId id;
     };
     int capture_info(libcuda::Stream stream, CaptureInfo *info) const;
+
+    int begin_capture(libcuda::Stream stream, int mode) const { return graphs_.begin_capture(stream, mode); }
+
+    // What becomes of a capture at its end.
+    struct Ended {
+        libcuda::Graph graph = 0;    // 0 if the nodes are not kept
+        libcuda::GraphExec exec = 0; // 0 if there is no executable graph yet
+        std::size_t nodes = 0;
+        std::vector<std::uintptr_t> addresses; // as those of contents(), in the bodies of conditional nodes too
+    };
+    // Ends the capture of `stream`. The executable graph has the flags; there is none without flags. The graph is kept
+    // if `keep`. After a failure, `failed` names the call, the stream does not capture, and nothing is left behind.
+    int end_capture(libcuda::Stream stream, const std::vector<libcuda::Graph> &bodies,
+                    std::optional<std::uint64_t> flags, bool keep, Ended *ended, const char **failed) const;
+    // Destroys what end_capture() has made.
+    void destroy(const Ended &ended) const;
 
     // These two calls are allowed while any stream captures, in any mode: a garbage collection may destroy a graph.
     int instantiate(libcuda::Graph graph, std::uint64_t flags, libcuda::GraphExec *exec) const;

@@ -5,14 +5,6 @@
 #include "driver/status.hpp"
 
 namespace tcuda {
-namespace {
-
-// A smaller number is a size: no driver maps memory below this address.
-constexpr std::uintptr_t least_address = 1 << 16;
-
-constexpr int memory_type_host = 1; // CU_MEMORYTYPE_HOST
-
-} // namespace
 
 int GraphReader::read(libcuda::Graph graph, std::size_t *count) {
     std::size_t nodes = 0;
@@ -43,7 +35,7 @@ int GraphReader::read_node(libcuda::GraphNode node) {
         libcuda::MemcpyNode copy{};
         const int status = graphs_.memcpy_node(node, &copy);
         for (const libcuda::MemcpyEnd &end : {copy.source, copy.target})
-            add(end.memory_type == memory_type_host ? end.host : end.device);
+            add(end.memory_type == libcuda::memory_type_host ? end.host : end.device);
         return status;
     }
     case libcuda::node_type_memset: {
@@ -64,31 +56,17 @@ int GraphReader::read_node(libcuda::GraphNode node) {
 }
 
 void GraphReader::read_kernel(const libcuda::KernelNode &kernel) {
-    if (kernel.parameters == nullptr)
-        return;
-    const std::vector<std::size_t> &sizes = parameter_sizes(kernel.function);
-    for (std::size_t i = 0; i < sizes.size(); ++i)
+    for (const KernelArguments::Piece &piece : arguments_.of(kernel))
         // Pointers are aligned to their size, in structures too.
-        for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= sizes[i]; at += sizeof(std::uintptr_t)) {
+        for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= piece.size; at += sizeof(std::uintptr_t)) {
             std::uintptr_t word;
-            std::memcpy(&word, static_cast<const char *>(kernel.parameters[i]) + at, sizeof word);
+            std::memcpy(&word, piece.bytes + at, sizeof word);
             add(word);
         }
 }
 
-const std::vector<std::size_t> &GraphReader::parameter_sizes(libcuda::Function function) {
-    const auto [known, is_new] = parameter_sizes_.try_emplace(function);
-    std::vector<std::size_t> &sizes = known->second;
-    if (is_new) {
-        std::size_t offset, size;
-        while (graphs_.parameter_info(function, sizes.size(), &offset, &size) == success)
-            sizes.push_back(size);
-    }
-    return sizes;
-}
-
 void GraphReader::add(std::uintptr_t word) {
-    if (word >= least_address && (addresses_.empty() || addresses_.back() != word))
+    if (word >= libcuda::least_address && (addresses_.empty() || addresses_.back() != word))
         addresses_.push_back(word);
 }
 

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "driver/libcuda.hpp"
+#include "graphs/kernel_arguments.hpp"
 
 namespace tcuda {
 
@@ -14,7 +14,7 @@ class GraphReader {
 public:
     // The reader adds what it finds to `addresses`: every number that may be an address, some of them repeatedly.
     GraphReader(const libcuda::GraphCalls &graphs, std::vector<std::uintptr_t> &addresses)
-        : graphs_(graphs), addresses_(addresses) {}
+        : graphs_(graphs), arguments_(graphs), addresses_(addresses) {}
 
     // Counts the nodes of `graph`, and reads them and the nodes of child graphs. Returns a status.
     int read(libcuda::Graph graph, std::size_t *count);
@@ -22,13 +22,11 @@ public:
 private:
     int read_node(libcuda::GraphNode node);
     void read_kernel(const libcuda::KernelNode &kernel);
-    const std::vector<std::size_t> &parameter_sizes(libcuda::Function function);
     void add(std::uintptr_t word);
 
     const libcuda::GraphCalls &graphs_;
+    KernelArguments arguments_;
     std::vector<std::uintptr_t> &addresses_;
-    // The sizes are kept for one graph only: a function may be unloaded, and another one loaded at its address.
-    std::unordered_map<libcuda::Function, std::vector<std::size_t>> parameter_sizes_;
 };
 
 } // namespace tcuda

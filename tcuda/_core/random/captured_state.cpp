@@ -34,6 +34,7 @@ int CapturedState::join(libcuda::Stream stream) {
         const WordsNode words(function_, words_, 0, 0);
         if (const int status = graphs_.add_kernel_node(&node_, graph, before, count, &words.node))
             return status;
+        target_ = node_;
     }
     return graphs_.update_dependencies(stream, &node_, 1, libcuda::add_capture_dependencies);
 }
@@ -42,7 +43,7 @@ int CapturedState::prepare(libcuda::GraphExec exec) {
     return state_.draw([&](std::uint64_t seed, std::uint64_t &offset) {
         const WordsNode words(function_, words_, seed, offset);
         offset += taken_;
-        return graphs_.set_kernel_node(exec, node_, &words.node);
+        return graphs_.set_kernel_node(exec, target_, &words.node);
     });
 }
 

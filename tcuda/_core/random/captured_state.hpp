@@ -33,6 +33,10 @@ public:
     // Returns a status. A failure leaves the generator unchanged.
     int prepare(libcuda::GraphExec exec);
 
+    // Lets prepare() set the node of `before`: an executable graph that was updated keeps the nodes of the graph of
+    // which it was made. With null, prepare() sets the own node again.
+    void follow(const CapturedState *before) { target_ = before == nullptr ? node_ : before->target_; }
+
     std::uintptr_t words() const { return words_; }
 
 private:
@@ -40,7 +44,7 @@ private:
     PhiloxState &state_;
     const libcuda::Function function_;
     const std::uintptr_t words_;
-    libcuda::GraphNode node_ = 0;
+    libcuda::GraphNode node_ = 0, target_ = 0; // the own node, and the node that prepare() sets
     std::uint64_t taken_ = 0;
 };
 

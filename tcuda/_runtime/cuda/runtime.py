@@ -11,10 +11,16 @@ from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
 from tcuda._runtime.cuda.watch import CudaWatch
-from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
+from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved
+from tcuda._runtime.update_failures import update_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from tcuda._runtime.protocol import GraphCapture
+
+_CONTEXT_OF_DEVICE = 12_000
+"""The first runtime whose ``cudaSetDevice`` makes a context of the device current."""
 
 _GREEN_CONTEXTS = 12_080
 """The first driver for green contexts, as in torch."""
@@ -37,7 +43,6 @@ _FROM_CUPY = (
     "freeAsync",
     "getDevice",
     "getDeviceCount",
-    "graphDebugDotPrint",
     "graphDestroy",
     "graphLaunch",
     "hostRegister",
@@ -59,16 +64,15 @@ _FROM_CUPY = (
     "profilerStop",
     "runtimeGetVersion",
     "streamBeginCapture",
-    "streamCreateWithPriority",
     "streamDestroy",
     "streamEndCapture",
-    "streamGetFlags",
-    "streamGetPriority",
     "streamSynchronize",
     "streamWaitEvent",
 )
 """The calls that CuPy has under the same name and with the same meaning."""
 
+_FROM_LATER_CUPY = ("graphDebugDotPrint", "streamCreateWithPriority", "streamGetFlags", "streamGetPriority")
+"""Calls of CuPy 14 and later. With an older CuPy, methods make them through the driver."""
 
 _KINDS_OF_NODES = (
     "kernel",
@@ -94,7 +98,7 @@ class CudaRuntime:
 
     name = "cuda"
 
-    if TYPE_CHECKING:  # __init__ sets the members of _FROM_CUPY
+    if TYPE_CHECKING:  # __init__ sets the members of _FROM_CUPY, and replaces those of _FROM_LATER_CUPY
 
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
@@ -111,8 +115,11 @@ class CudaRuntime:
         self._runtime = runtime
         self._watch: CudaWatch | None = None
         self._cuda_major = driver.get_build_version() // 1000
-        for name in _FROM_CUPY:
+        for name in (*_FROM_CUPY, *(later for later in _FROM_LATER_CUPY if hasattr(runtime, later))):
             setattr(self, name, translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
+        if runtime.runtimeGetVersion() >= _CONTEXT_OF_DEVICE:
+            # Until the thread has a context, the runtime takes more than 1 us for this call.
+            self.getDevice: Callable[[], int] = _core.current_device_call(self.getDevice)
         # CuPy raises OverflowError for an index that CUDA's int cannot hold. No device has such an index.
         self.setDevice: Callable[[int], None] = translating(
             (runtime.CUDARuntimeError, OverflowError), "setDevice", runtime.setDevice, Status.INVALID_DEVICE
@@ -152,6 +159,35 @@ class CudaRuntime:
         status, least, greatest = self._calls.stream_priority_range()
         _check(status, "cuCtxGetStreamPriorityRange()")
         return least, greatest
+
+    def streamCreateWithPriority(self, flags: int, priority: int) -> int:
+        """Return a new stream of the current device (``cuStreamCreateWithPriority``)."""
+        self._make_context()
+        status, stream = self._calls.stream_create_with_priority(flags, priority)
+        _check(status, "cuStreamCreateWithPriority({}, {})", flags, priority)
+        return stream
+
+    def streamGetFlags(self, stream: int) -> int:
+        """Return the flags of ``stream`` (``cuStreamGetFlags``)."""
+        self._make_context()
+        status, flags = self._calls.stream_flags(stream)
+        _check(status, "cuStreamGetFlags({:#x})", stream)
+        return flags
+
+    def streamGetPriority(self, stream: int) -> int:
+        """Return the priority of ``stream`` (``cuStreamGetPriority``)."""
+        self._make_context()
+        status, priority = self._calls.stream_priority(stream)
+        _check(status, "cuStreamGetPriority({:#x})", stream)
+        return priority
+
+    def graphDebugDotPrint(self, graph: int, path: str, flags: int) -> None:
+        """Write ``graph`` to a file in the DOT language (``cuGraphDebugDotPrint``)."""
+        _check(self._calls.graph_dot_print(graph, path, flags), "cuGraphDebugDotPrint({:#x})", graph)
+
+    def _make_context(self) -> None:
+        """Make the context of the current device current, which the driver needs. Every capture allows the call."""
+        self._runtime.memGetInfo()
 
     def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
         """Record ``event`` on ``stream`` (``cuEventRecordWithFlags``)."""
@@ -200,6 +236,21 @@ class CudaRuntime:
         status, state, number = self._graphs.capture_info(stream)
         _check(status, "cuStreamGetCaptureInfo({:#x})", stream)
         return state, number
+
+    def beginGraph(self, ledger: _core.Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
+        """Begin ``capture`` in one call of the core (``cuStreamBeginCapture``)."""
+        stream, mode = capture.stream, capture.mode
+        if status := self._graphs.begin_graph(ledger, pool, capture, stream, capture.device, mode):
+            raise AcceleratorError(status, f"cuStreamBeginCapture({stream:#x}, {mode})")
+
+    def endGraph(self, ledger: _core.Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
+        """End ``capture`` in one call of the core (``cuStreamEndCapture``, ``cuGraphInstantiateWithFlags``)."""
+        stream = capture.stream
+        status, call = self._graphs.end_graph(
+            ledger, capture, capture.number, stream, capture.device, capture.bodies, flags, keep
+        )
+        if status:
+            raise AcceleratorError(status, f"{call}(), at the end of the capture of the stream {stream:#x},")
 
     def graphInstantiate(self, graph: int, flags: int) -> int:
         """Return a ``cudaGraphExec_t`` (``cuGraphInstantiateWithFlags``)."""
@@ -253,6 +304,52 @@ class CudaRuntime:
         status, number = self._nodes.number_of(graphExec)
         _check(status, "cuGraphExecGetId({:#x})", graphExec)
         return number
+
+    def graphExecUpdate(self, graphExec: int, graph: int) -> None:
+        """Give ``graphExec`` the parameters of the nodes of ``graph`` (``cuGraphExecUpdate``)."""
+        status, result, place = self._changes.update(graphExec, graph)
+        if status:
+            raise self._update_failure(status, graph, graphExec, result, place)
+
+    def graphMove(self, graphs: Sequence[int], graphExec: int, move: Move) -> Moved:
+        """Move addresses in the parameters of all nodes (``cuGraphKernelNodeSetParams``, ``cuGraphExecUpdate``)."""
+        offset = move.offset % 2**64
+        status, nodes, doubtful, addresses, result, place = self._changes.move(
+            graphs, graphExec, move.begin, move.end, offset, move.block_begin, move.block_end
+        )
+        if status:
+            raise self._update_failure(status, graphs[0], graphExec, result, place)
+        return Moved(nodes, addresses, self._words_for(graphs, doubtful))
+
+    def _update_failure(self, status: int, graph: int, graphExec: int, result: int, place: int) -> AcceleratorError:
+        call = f"cuGraphExecUpdate({graphExec:#x}, {graph:#x})"
+        return update_failure(status, call, result, place, self.graphNodes(graph))
+
+    def _words_for(self, graphs: Sequence[int], number: int) -> str:
+        """Return a node, by its number in the nodes of all graphs, in words."""
+        if number < 0:
+            return ""
+        for graph in graphs:
+            nodes = self.graphNodes(graph)
+            if number < len(nodes):
+                break
+            number -= len(nodes)
+        return nodes[number].in_words(number) + ("" if graph == graphs[0] else " of a body")
+
+    def graphNodeSetEnabled(self, graphExec: int, graph: int, place: int, enabled: bool) -> None:
+        """Let launches of ``graphExec`` do or skip a node (``cuGraphNodeSetEnabled``)."""
+        status = self._changes.set_enabled(graphExec, graph, place, enabled)
+        _check(status, "cuGraphNodeSetEnabled({:#x}, {}, {:d})", graphExec, place, enabled)
+
+    def graphNodeGetEnabled(self, graphExec: int, graph: int, place: int) -> bool:
+        """Return whether launches of ``graphExec`` do a node (``cuGraphNodeGetEnabled``)."""
+        status, enabled = self._changes.is_enabled(graphExec, graph, place)
+        _check(status, "cuGraphNodeGetEnabled({:#x}, {})", graphExec, place)
+        return enabled
+
+    @functools.cached_property
+    def _changes(self) -> _core.GraphChanges:
+        return _core.GraphChanges()
 
     def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
         """Capture a conditional node (``cuGraphConditionalHandleCreate``, ``cuGraphAddNode``)."""

@@ -64,6 +64,14 @@ class Clock(_core.EmulatedClock):
 
         Args:
             time: The time in nanoseconds.
+
+        Example:
+            >>> clock = tcuda.emulation.clock()
+            >>> later = clock.now() + 1_000
+            >>> clock.wait_until(later) == later
+            True
+            >>> clock.wait_until(0) == later  # is past
+            True
         """
         with self._lock:
             if time > self._now:  # no call may come between, because a garbage collection might move the clock

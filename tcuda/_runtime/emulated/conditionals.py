@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import functools
 import weakref
@@ -13,7 +14,7 @@ from tcuda._runtime.emulated.graphs import Graph, Node, Order
 from tcuda._runtime.protocol import Conditional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tcuda._runtime.emulated.accesses import Access
     from tcuda._runtime.emulated.handles import Handles
@@ -75,6 +76,13 @@ class ConditionalNode(Node):
         self.condition = condition
         self._repeats = repeats
         self._time_of_rounds: int | None = None
+
+    def with_body(self, body: Graph) -> ConditionalNode:
+        """Return a node with the same condition and another body."""
+        made = copy.copy(self)
+        made.body, made.work = body, made.run
+        made.accesses_of_body = None
+        return made
 
     def work_in(self, order: Order) -> Callable[[], object]:
         """Return a function that runs the body as often as the value says."""
@@ -142,6 +150,14 @@ class ConditionalNodes:
         made = Conditional(self._handles.new(), self._handles.new())
         self._nodes[made.handle] = self._nodes[made.body] = weakref.ref(node)
         return made
+
+    def replace(self, pairs: Iterable[tuple[ConditionalNode, ConditionalNode]]) -> None:
+        """Let other nodes have the handles of nodes."""
+        others = {id(node): weakref.ref(other) for node, other in pairs}
+        for handle, known in dict(self._nodes).items() if others else ():
+            other = others.get(id(known()))
+            if other is not None:
+                self._nodes[handle] = other
 
     def find(self, handle: int) -> ConditionalNode | None:
         """Return the node of a handle; None if there is no such node."""

@@ -111,6 +111,12 @@ class Graph:
         self.dependencies.append(dependencies)
         return len(self.nodes) - 1
 
+    def with_nodes(self, nodes: list[Node]) -> Graph:
+        """Return a graph of this shape with other nodes."""
+        made = Graph(self.number)
+        made.nodes, made.dependencies, made.allocated = nodes, self.dependencies, self.allocated
+        return made
+
     def up_to(self, ends: Places) -> set[int]:
         """Return ``ends`` and all nodes that these wait for, directly or through others."""
         found: set[int] = set()
@@ -197,7 +203,9 @@ class Executable:
         number: The number by which profilers name the executable graph.
 
     Attributes:
-        graph: The graph.
+        source: The graph with all nodes.
+        disabled: The places of the nodes that launches skip.
+        graph: The graph that is launched: the source, in which disabled nodes do nothing.
         number: The number by which profilers name the executable graph.
         host: The page-locked memory of the host that the nodes use.
         ready: The emulated time, in nanoseconds, at which the last launch is complete.
@@ -206,7 +214,8 @@ class Executable:
     """
 
     def __init__(self, graph: Graph, number: int) -> None:
-        self.graph = graph
+        self.source = self.graph = graph
+        self.disabled: Places = frozenset()
         self.number = number
         self.host = graph.host()
         self.ready = 0
@@ -214,6 +223,13 @@ class Executable:
         self.last: Operation | None = None
         # The lock is reentrant because a finalizer that runs meanwhile in this thread may launch the graph.
         self._lock = threading.RLock()
+
+    def change(self, source: Graph, disabled: Places, graph: Graph) -> None:
+        """Let the next launches do the work of another graph; the arguments are the attributes of these names.
+
+        A launch that runs in another thread does all of the former work.
+        """
+        self.source, self.disabled, self.host, self.graph = source, disabled, graph.host(), graph
 
     def run(self) -> None:
         """Do the work of the nodes."""

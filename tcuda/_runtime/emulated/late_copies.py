@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcuda import _core
 from tcuda._runtime.emulated.memory import Copy, Memory, Rows
+from tcuda._runtime.emulated.moves import Movable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.calls import Call
 
 
-class PageableCopy:
+class PageableCopy(Movable):
     """A copy from pageable memory of the host. A call makes the copy at once, as a node of a graph does.
 
     Args:
@@ -43,7 +44,7 @@ class PageableCopy:
         return lambda: self._copy(ctypes.addressof(stage))
 
 
-class AwaitedCopy:
+class AwaitedCopy(Movable):
     """A copy to pageable memory of the host. Such a copy is never pending.
 
     The host waits for the copy. If the exception of a signal handler ends the wait, the host may free the memory.
@@ -68,7 +69,7 @@ class LateMemory(Memory):
         planned = _awaited(super().plan_copy(dst, src, size, kind, call))
         if planned.host_waits or not size or not self._is_pageable(src, size):
             return planned
-        copy = self._noted(lambda source: ctypes.memmove(dst, source, size), Rows(dst, size, src, size, size, 1))
+        copy = self._noted(functools.partial(_copy_bytes, dst, size), Rows(dst, size, src, size, size, 1))
         return planned._replace(make=PageableCopy(copy, src, size))
 
     def plan_rows(
@@ -89,6 +90,10 @@ class LateMemory(Memory):
 
 def _awaited(planned: Copy) -> Copy:
     return planned._replace(make=AwaitedCopy(planned.make)) if planned.host_waits else planned
+
+
+def _copy_bytes(dst: int, size: int, src: int) -> None:
+    ctypes.memmove(dst, src, size)
 
 
 def _copy_rows(dst: int, dpitch: int, spitch: int, width: int, height: int, src: int) -> None:

@@ -186,9 +186,11 @@ class Memory:
                 raise failure(Status.INVALID_VALUE, call)
         unwritten = self._contents.unwritten
         if unwritten is None or not size:
-            return lambda: ctypes.memset(ptr, value, size)
+            return functools.partial(ctypes.memset, ptr, value, size)
         accesses = [span(ptr, size, WRITE, "ptr")]
-        noted: Callable[[], object] = unwritten.around(lambda: ctypes.memset(ptr, value, size), accesses, "memset")
+        noted: Callable[[], object] = unwritten.around(
+            functools.partial(ctypes.memset, ptr, value, size), accesses, "memset"
+        )
         return noted
 
     def plan_copy(self, dst: int, src: int, size: int, kind: int, call: Call) -> Copy:
@@ -198,7 +200,8 @@ class Memory:
             AcceleratorError: ``kind`` is unknown (21) or does not fit the addresses (1), or a range is not in one block
                 (1).
         """
-        return self._plan(lambda: ctypes.memmove(dst, src, size), Rows(dst, size, src, size, size, 1), kind, call)
+        make = functools.partial(ctypes.memmove, dst, src, size)
+        return self._plan(make, Rows(dst, size, src, size, size, 1), kind, call)
 
     def plan_rows(
         self, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, call: Call

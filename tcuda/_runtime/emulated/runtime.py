@@ -38,6 +38,7 @@ from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
 from tcuda._runtime.emulated.devices import STREAM_PRIORITY_RANGE, EmulatedDevice
 from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.emulated.events import Events, ExternalRecord, ExternalWait
+from tcuda._runtime.emulated.graph_changes import MovedGraph, can_be_disabled, difference, without
 from tcuda._runtime.emulated.graphs import Executable, Graph, Node
 from tcuda._runtime.emulated.green_contexts import WORK_QUEUES, GreenContexts
 from tcuda._runtime.emulated.handles import Handles
@@ -67,7 +68,9 @@ from tcuda._runtime.protocol import (
     STREAM_DEFAULT,
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
+    Moved,
 )
+from tcuda._runtime.update_failures import update_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -77,8 +80,9 @@ if TYPE_CHECKING:
     from tcuda._runtime.emulated.calls import Call
     from tcuda._runtime.emulated.captures import Capture
     from tcuda._runtime.emulated.events import Event
+    from tcuda._runtime.emulated.graphs import Places
     from tcuda._runtime.emulated.memory import Copy
-    from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode
+    from tcuda._runtime.protocol import Conditional, GraphCapture, GraphContents, GraphNode, Move
 
 _VERSION = 13000
 
@@ -851,15 +855,45 @@ class EmulatedRuntime:
                 raise failure(Status.INVALID_VALUE, call)
             self._begin_capture(stream, mode, call, node.body, graph)
 
-    def _begin_capture(self, stream: int, mode: int, call: Call, *into: Any) -> None:
-        """Begin the capture of ``stream``; ``into`` is nothing, or the body of a conditional node and its handle."""
+    def _begin_capture(self, stream: int, mode: int, call: Call, *into: Any, noted: GraphCapture | None = None) -> None:
+        """Begin the capture of ``stream``, and note its number in ``noted``.
+
+        ``into`` is nothing, or the body of a conditional node and its handle.
+        """
         timeline = self._streams.find(stream, call)
         if timeline.handle == 0:
             raise failure(Status.STREAM_CAPTURE_UNSUPPORTED, call)
         if timeline.capture is not None:
             raise failure(Status.ILLEGAL_STATE, call)
-        timeline.capture = self._captures.new(timeline.handle, timeline.device, mode, *into)
-        self._captures.in_progress.append(timeline.capture)
+        begun = self._captures.new(timeline.handle, timeline.device, mode, *into)
+        if noted is not None:
+            noted.number = begun.number  # before the capture begins, because a signal handler may raise in between
+        timeline.capture = begun
+        self._captures.in_progress.append(begun)
+
+    def beginGraph(self, ledger: _core.Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
+        call = "cudaStreamBeginCapture({:#x}, {})", capture.stream, capture.mode
+        expected = ledger.expect_capture()
+        try:
+            with self._lock:
+                self._begin_capture(capture.stream, capture.mode, call, noted=capture)
+            ledger.begin_capture(pool, capture.device, capture.stream)
+        finally:
+            expected.end()
+
+    def endGraph(self, ledger: _core.Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
+        graph = self.streamEndCapture(capture.stream)
+        capture.ended = graph, 0, 0, []
+        nodes, addresses = self.graphContents(graph)
+        for body in capture.bodies:
+            addresses = [*addresses, *self.graphContents(body).addresses]
+        held = ledger.hold(addresses, capture.number)
+        capture.ended = graph, 0, nodes, held
+        executable = 0 if flags is None else self.graphInstantiate(graph, flags)
+        capture.ended = (graph if keep else 0), executable, nodes, held
+        if not keep:
+            self.graphDestroy(graph)
+        ledger.end_capture(capture.number)
 
     def streamAddConditional(self, stream: int, kind: int, flag: int, size: int) -> Conditional:
         call = "cudaGraphAddNode({:#x}, {})", stream, kind
@@ -972,7 +1006,7 @@ class EmulatedRuntime:
         with self._lock:
             call = "cudaGraphInstantiate({:#x}, {})", graph, flags
             captured = self._graph(graph, call)
-            if any(captured.bodies()) and any(known.graph is captured for known in list(self._executables.values())):
+            if any(captured.bodies()) and any(known.source is captured for known in list(self._executables.values())):
                 raise failure(Status.INVALID_VALUE, call)  # only one executable of such a graph may exist
             if not has_legal_bodies(captured, self._can_use):
                 raise failure(Status.INVALID_VALUE, call)
@@ -1034,10 +1068,59 @@ class EmulatedRuntime:
         return self._graph(graph, ("cudaGraphGetNodes({:#x})", graph)).described()
 
     def graphExecGetId(self, graphExec: int) -> int:
-        executable = self._executables.get(graphExec)
+        return self._executable(graphExec, ("cudaGraphExecGetId({:#x})", graphExec)).number
+
+    def graphExecUpdate(self, graphExec: int, graph: int) -> None:
+        call = "cudaGraphExecUpdate({:#x}, {:#x})", graphExec, graph
+        with self._lock:
+            executable, other = self._executable(graphExec, call), self._graph(graph, call)
+            found = difference(executable.source, other, self._memory.owner)
+            if found is not None:
+                text = call[0].format(*call[1:])
+                status = Status.GRAPH_EXEC_UPDATE_FAILURE
+                raise update_failure(status, text, found.result, found.place, other.described())
+            self._change(executable, other, executable.disabled)
+            executable.preparations.clear()
+
+    def graphMove(self, graphs: Sequence[int], graphExec: int, move: Move) -> Moved:
+        call = "cudaGraphKernelNodeSetParams({:#x})", graphs[0]
+        with self._lock:
+            executable = self._executable(graphExec, call) if graphExec else None
+            moved = MovedGraph(self._graph(graphs[0], call), move)
+            if moved.nodes and not moved.doubtful:
+                self._graphs[graphs[0]] = moved.graph
+                self._conditionals.replace(moved.conditionals)
+                if executable is not None:
+                    self._change(executable, moved.graph, executable.disabled)
+            addresses = [address for graph in graphs for address in self._graph(graph, call).contents().addresses]
+            return Moved(moved.nodes, addresses, moved.doubtful)
+
+    def graphNodeSetEnabled(self, graphExec: int, graph: int, place: int, enabled: bool) -> None:
+        call = "cudaGraphNodeSetEnabled({:#x}, {}, {:d})", graphExec, place, enabled
+        with self._lock:
+            executable = self._executable(graphExec, call)
+            if not can_be_disabled(self._graph(graph, call), place):
+                raise failure(Status.INVALID_VALUE, call)
+            disabled = executable.disabled - {place} if enabled else executable.disabled | {place}
+            self._change(executable, executable.source, disabled)
+
+    def graphNodeGetEnabled(self, graphExec: int, graph: int, place: int) -> bool:
+        call = "cudaGraphNodeGetEnabled({:#x}, {})", graphExec, place
+        with self._lock:
+            executable = self._executable(graphExec, call)
+            if not can_be_disabled(self._graph(graph, call), place):
+                raise failure(Status.INVALID_VALUE, call)
+            return place not in executable.disabled
+
+    def _change(self, executable: Executable, source: Graph, disabled: Places) -> None:
+        executable.change(source, disabled, without(source, disabled) if disabled else source)
+        self.races.changed(executable)
+
+    def _executable(self, handle: int, call: Call) -> Executable:
+        executable = self._executables.get(handle)
         if executable is None:
-            raise failure(Status.INVALID_VALUE, ("cudaGraphExecGetId({:#x})", graphExec))
-        return executable.number
+            raise failure(Status.INVALID_VALUE, call)
+        return executable
 
     def _graph(self, handle: int, call: Call) -> Graph:
         graph = self._graphs.get(handle)

@@ -6,6 +6,7 @@ is unwritten. Memory of which nothing is known here, such as that of another lib
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -17,6 +18,7 @@ from tcuda._base.statuses import Status
 from tcuda._base.user_code import calling_place
 from tcuda._runtime.emulated.accesses import READ, WRITE, listed, rows
 from tcuda._runtime.emulated.address_ranges import AddressRanges
+from tcuda._runtime.emulated.moves import Movable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -274,18 +276,18 @@ class Unwritten:
         dst, dpitch, src, spitch, width, height = layout
         read = rows(src, spitch, width, height, READ, "src")[:4]
         write = rows(dst, dpitch, width, height, WRITE, "dst")[:4]
-        described = self._state.described
         line = calling_place() if to_host else None
+        return functools.partial(self._copy, make, read, write, self._state.described, line)
 
-        def copy(*source: int) -> None:
-            marks = self.marks(read)
-            if line is not None and marks is not None:
-                self._refuse_copy(read, marks, described, line)
-            make(*source)
-            if line is None:
-                self.store(write, marks)
-
-        return copy
+    def _copy(
+        self, make: Callable[..., object], read: Region, write: Region, described: Any, line: Place | None, *source: int
+    ) -> None:
+        marks = self.marks(read)
+        if line is not None and marks is not None:
+            self._refuse_copy(read, marks, described, line)
+        make(*source)
+        if line is None:
+            self.store(write, marks)
 
     def describe(self, array: npt.NDArray[Any] | None) -> None:
         """Tell what the next copies of this thread copy; None for nothing that is known."""
@@ -371,7 +373,7 @@ class _State(threading.local):
     described: tuple[np.dtype[Any], tuple[int, ...]] | None = None
 
 
-class _Around:
+class _Around(Movable):
     """Work that passes marks on; the arguments are those of :meth:`Unwritten.around`."""
 
     passes_marks = True

@@ -201,6 +201,14 @@ class Watch:
         for event in watched.records:
             self.recorded(event, timeline)
 
+    def changed(self, executable: Executable) -> None:
+        """Tell that a graph does other work from now on."""
+        known = None if self.detector is None else self._graphs.get(executable)
+        if self.detector is not None and known is not None:
+            watched = _watched(executable.graph, self.detector)
+            self.detector.follow(watched.graph, known.graph)
+            self._graphs[executable] = watched
+
     # Memory that no ledger has
 
     def allocated(self, address: int, size: int, device: int, stream: int) -> None:

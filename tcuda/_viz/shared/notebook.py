@@ -30,10 +30,12 @@ def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
     Args:
         title: A line above the table.
         head: The names of the columns; empty for a table without names.
-        rows: The cells of each row.
+        rows: The cells of each row. The cells of a column are all numbers or all text.
     """
-    names = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    cells = list(rows)
+    first = cells[0] if cells else head
+    names = "".join(f"<th{_aligned(value)}>{html.escape(name)}</th>" for name, value in zip(head, first, strict=False))
+    lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in cells)
     top = f"<thead><tr>{names}</tr></thead>" if names else ""
     return f"<table><caption>{html.escape(title)}</caption>{top}<tbody>{lines}</tbody></table>"
 
@@ -44,6 +46,13 @@ def preformatted(text: str) -> str:
 
 
 def _cell(value: object) -> str:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    shown = f"{value:,}" if is_number else str(value)
-    return f'<td style="text-align: {"right" if is_number else "left"}">{html.escape(shown)}</td>'
+    shown = f"{value:,}" if _is_number(value) else str(value)
+    return f"<td{_aligned(value)}>{html.escape(shown)}</td>"
+
+
+def _aligned(value: object) -> str:
+    return f' style="text-align: {"right" if _is_number(value) else "left"}"'
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

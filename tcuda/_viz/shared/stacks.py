@@ -6,6 +6,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcuda._base.cells import shown
 from tcuda._base.user_code import is_python, is_user_code
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Stacks:
         # A list of a million frames may be the stack of every allocation, so each list is converted once. The lists are
         # stored, because only the id() of a live object is unique.
         self._stack_by_id: dict[int, tuple[Sequence[dict[str, Any]], int]] = {}
+        self._shown_file: dict[str, str] = {}
         self._kind_of_file: dict[str, tuple[bool, bool]] = {}
         self._sites: list[int | None] = [None]
 
@@ -73,12 +75,19 @@ class Stacks:
     def _frame(self, frame: dict[str, Any]) -> int:
         number = self._number_by_id.get(id(frame))
         if number is None:
-            key = Frame(frame["name"], frame["filename"], frame["line"])
+            key = Frame(frame["name"], self._shown(frame["filename"]), frame["line"])
             number = self._number_of_frame.setdefault(key, len(self.frames))
             if number == len(self.frames):
                 self.frames.append(key)
             self._number_by_id[id(frame)] = number
         return number
+
+    def _shown(self, filename: str) -> str:
+        """Return the name of a file, or of a cell if the file is one of this notebook."""
+        name = self._shown_file.get(filename)
+        if name is None:
+            name = self._shown_file[filename] = shown(filename)
+        return name
 
     def _find_site(self, stack: tuple[int, ...]) -> int | None:
         """Return the innermost frame of user code, or else of Python code, or else the caller of the allocator."""

@@ -99,6 +99,12 @@ class ElementwiseKernel(UserKernel):
                 allowed.
             KeyError: No array tells the type of a placeholder.
             OverflowError: A scalar does not fit into the type of its parameter.
+
+        Example:
+            >>> square = xp.ElementwiseKernel("T x", "T y", "y = x * x", "square")
+            >>> x = xp.arange(3.0)
+            >>> square(x, x)  # the result goes to the second array
+            array([0., 1., 4.])
         """
         size = operator.index(kwargs.pop("size", _DECIDED_BY_ARRAYS))
         stream = kwargs.pop("stream", None)

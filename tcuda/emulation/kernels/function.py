@@ -13,6 +13,7 @@ from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.emulated import launch_limits
+from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda._runtime.emulated.accesses import Access
+    from tcuda._runtime.emulated.moves import Mover
     from tcuda._runtime.emulated.unwritten import Marks, Unwritten
     from tcuda.emulation.kernels.arguments import ElementTypes
     from tcuda.emulation.kernels.launch_findings import LaunchFindings
@@ -303,7 +305,7 @@ class Function:
         return CUDADriverError(Status.INVALID_VALUE, f"cuFuncSetAttribute({self.name})", details)
 
 
-class _Work:
+class _Work(Movable):
     """The work of a launch, which keeps no memory of a device alive."""
 
     passes_marks = True
@@ -343,6 +345,12 @@ class _Work:
         """The accesses that are possible, for a run that has noted nothing."""
         self.findings: LaunchFindings | None = None
         """The part that reports races and unwritten memory of the launch; None if nobody looks for them."""
+
+    def moved(self, mover: Mover) -> _Work:
+        """Return a copy of the work with moved addresses in the bytes of its arguments."""
+        made: _Work = super().moved(mover)
+        made._arguments = mover.packed(self._arguments, self._kernel.parameters)
+        return made
 
     def accesses(self) -> list[Access]:
         """Return what the last run in this thread has read and written, or else what is possible."""

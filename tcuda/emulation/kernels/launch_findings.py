@@ -10,6 +10,7 @@ from tcuda import _core
 from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
 from tcuda._process.ledger import ledger
+from tcuda._runtime.emulated.moves import Movable
 from tcuda._sanitizer._checks import tell_races_of_kernel
 from tcuda._sanitizer._elements import Region, elements, indices
 from tcuda._sanitizer._errors import KernelRaceError
@@ -25,6 +26,7 @@ from tcuda.emulation.kernels import kernel_accesses, memory_access
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tcuda._runtime.emulated.moves import Mover
     from tcuda._runtime.emulated.unwritten import Origin
     from tcuda._sanitizer._stream_names import StreamName
     from tcuda.emulation.kernels.source_facts import SourceFacts
@@ -73,7 +75,7 @@ class _View(NamedTuple):
         return replace(self.memory, index=indices(self.region, found.first))
 
 
-class LaunchFindings:
+class LaunchFindings(Movable):
     """The facts that reports about a launch need. The facts are noted when the program makes the launch.
 
     The object keeps no memory of a device alive.
@@ -111,6 +113,12 @@ class LaunchFindings:
         self._stack = _core.note_stack()
         self._captured = captured
         self._benign = benign
+
+    def moved(self, mover: Mover) -> LaunchFindings:
+        """Return a copy whose arrays are moved, and which looks their allocations up when it needs them."""
+        made: LaunchFindings = super().moved(mover)
+        made._allocations = {}
+        return made
 
     def tell_races(self, races: Sequence[_core.KernelRace], left_out: int, module: SourceFacts, call: str) -> None:
         """Tell the races of the launch to the check of the running code.

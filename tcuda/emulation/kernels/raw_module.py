@@ -145,6 +145,13 @@ class RawModule:
         Raises:
             CUDADriverError: The module has no variable of this name (500).
             CompileException: The source cannot be compiled.
+
+        Example:
+            >>> code = "__device__ float factors[2] = {2, 3};"
+            >>> module = xp.RawModule(code=code)
+            >>> factors = xp.ndarray((2,), "float32", module.get_global("factors"))
+            >>> factors
+            array([2., 3.], dtype=float32)
         """
         return self.module.get_global(name)
 

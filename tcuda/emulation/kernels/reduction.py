@@ -106,6 +106,11 @@ class ReductionKernel(UserKernel):
             KeyError: No array tells the type of a placeholder.
             OverflowError: A scalar does not fit into the type of its parameter.
             NotImplementedError: An array is raw, and the axes to reduce are not the first axes.
+
+        Example:
+            >>> total = xp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+            >>> total(xp.ones((2, 3)), axis=0, keepdims=True)
+            array([[2., 2., 2.]])
         """
         out, axis = kwargs.pop("out", None), kwargs.pop("axis", None)
         keepdims, stream = kwargs.pop("keepdims", False), kwargs.pop("stream", None)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcuda._base.errors import NcclError
 from tcuda._runtime.emulated.accesses import READ, READ_AND_WRITE, WRITE, span
+from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation.nccl.member import Member, exchange
 from tcuda.emulation.nccl.operation import Operation
 from tcuda.emulation.nccl.wire import INVALID_USAGE
@@ -183,7 +184,7 @@ def _compute(operation: Operation, parts: Sequence[_Part]) -> None:
             part.target[...] = result
 
 
-class _PassingMarks:
+class _PassingMarks(Movable):
     """The work of all ranks of a clique, which passes on which elements come from memory that nothing has written."""
 
     passes_marks = True

@@ -39,6 +39,9 @@ class CapturedState:
         cast("EmulatedRuntime", cuda).prepareLaunch(exec, self, begin_there)
         return Status.SUCCESS
 
+    def follow(self, before: CapturedState | None) -> None:
+        """Take the place of ``before`` in an executable graph, which asks each state at a launch."""
+
     def place(self, increment: int) -> Callable[[], tuple[int, int]]:
         """Return a function that returns the seed and the offset of a draw at every launch.
 

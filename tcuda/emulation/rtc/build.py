@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base import log
+from tcuda._base.terminal import working
 from tcuda._base.version import __version__
 from tcuda.emulation.rtc import (
     checks,
@@ -32,7 +34,7 @@ from tcuda.emulation.rtc.errors import CompileException, ordered
 from tcuda.emulation.rtc.options import InvalidOption, Options, translate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tcuda.emulation.rtc.compiler import Compiler
 
@@ -58,21 +60,28 @@ _FLAGS = (
     "-fno-strict-aliasing",
     "-fwrapv",
     "-fsigned-char",  # A char of CUDA has a sign on every host.
+    "-ffp-contract=off",  # Else products and sums would have other bits on processors that always have an FMA.
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
     "-fno-semantic-interposition",  # So the compiler may put functions of the module into their callers.
     "-Wno-attributes",
-    # A thread has 512 KiB of local memory, as on a GPU. With this limit of a frame, a thread that uses more in nested
-    # calls meets an unmapped page, even if the thread touches only the far end of an array.
-    "-Werror=frame-larger-than=524288",
     "-fstack-clash-protection",
 )
+# A thread has 512 KiB of local memory, as on a GPU. With this limit of a frame, a thread that uses more in nested calls
+# meets an unmapped page, even if the thread touches only the far end of an array.
+_FRAME = "frame-larger-than=524288"
 _GCC = (
+    f"-Werror={_FRAME}",
     "-fdiagnostics-color=never",
     # Without this flag, all loaded modules would share the variables of templates and inline functions.
     "-fno-gnu-unique",
     linked_libraries.WITHOUT,
 )
-_CLANG = ("-fno-color-diagnostics",)
+_CLANG = (
+    f"-W{_FRAME}",
+    "-Werror=frame-larger-than",
+    "-fno-color-diagnostics",
+    "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",  # The headers check these calls, which copy objects too.
+)
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
 _WITHOUT_HOST_HEADERS = ("-nostdinc", "-nostdinc++")
 _ERROR = re.compile(r"^([^:\s]+):\d+(?::\d+)?: (?:fatal )?error:", re.MULTILINE)
@@ -85,6 +94,11 @@ _PASSING = tuple(
 
 _refused: dict[str, str] = {}
 """The messages of the compiler about each source that it has refused in this process, by the key of the library."""
+
+PATIENCE = 2.0
+"""The seconds of compiles in a process before a terminal is told."""
+_compiles, _seconds = 0, 0.0
+"""The compiles of this process. Threads that compile at the same time may lose a few: the numbers are for a reader."""
 
 _OWN = ("tcuda/elements.h", "tcuda/launch.h")
 """The headers whose templates the added lines use."""
@@ -153,7 +167,7 @@ def build(
 
     Raises:
         CompileException: The source has an error or an unsupported construct, or an option is wrong.
-        RuntimeError: The machine has no C++ compiler, or ``races`` is true and the compiler is clang.
+        RuntimeError: The machine has no C++ compiler.
     """
     request = Request(code, tuple(options), tuple(names), backend, jitify, recorded, races)
     try:
@@ -173,7 +187,7 @@ def build(
     if stable and key in _refused:
         raise request.failure(_refused[key])
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
+    with _long_work(_shown(request)), tempfile.TemporaryDirectory(prefix="tcuda-compile-") as folder:
         try:
             library, messages = _compiled(request, translated, used, checked, Path(folder))
         except CompileException as error:
@@ -191,6 +205,19 @@ def build(
     return library, messages
 
 
+@contextlib.contextmanager
+def _long_work(kernels: str) -> Iterator[None]:
+    """Say on a terminal what is compiled, once compiles have taken seconds in this process."""
+    global _compiles, _seconds
+    start = time.perf_counter()
+    with contextlib.ExitStack() as shown:
+        if _seconds > PATIENCE:
+            shown.enter_context(working(f"compiling {kernels} (compile {_compiles + 1}, {_seconds:.0f} s so far)"))
+        yield
+    _compiles += 1
+    _seconds += time.perf_counter() - start
+
+
 def _shown(request: Request) -> str:
     """Return the names of the kernels of a request, as far as the source tells them."""
     return ", ".join(request.names) or ", ".join(_NAME.findall(request.code)) or "without a name"
@@ -203,8 +230,9 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         used.identity,
         str(checked),
         *_FLAGS,
+        # The flags for both, because the question which compiler this is would start the compiler.
         *checks.flags(request.code, memory=checked, clang=False, recorded=request.recorded, races=request.races),
-        *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded),
+        *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded, races=request.races),
         request.backend,
         str(request.jitify),
         request.code,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,45 +20,13 @@ _BENIGN = {"races": True, "races:benign=on": True, "races:benign=off": False}
 
 _INIT = {"init": True, "init:shared=on": True, "init:shared=off": False}
 """The words that ask for uses of unwritten memory, and whether each asks for those of shared memory too."""
-_GCC = (
-    "-fsanitize=kernel-address",
-    "--param=asan-instrumentation-with-call-threshold=0",
-    "--param=asan-stack=0",
-    "--param=asan-globals=0",
-    "-fsanitize=bounds",
-    "-fsanitize=integer-divide-by-zero",
-    # On x86, the division of the least integer by -1 ends the process. -fwrapv keeps sums and products unchecked.
-    "-fsanitize=signed-integer-overflow",
-    # Where the compiler sees from which local, shared or constant array a pointer comes, an access through the pointer
-    # must stay inside of this array. No memory lies between such arrays that would tell of a wrong access.
-    "-fsanitize=object-size",
-    "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow,object-size",
-    "-fstack-protector-strong",  # finds writes beyond a local array through a pointer
-)
 OF_OPERATORS = (
     "-fsanitize=shift-exponent,float-cast-overflow",
     "-fno-sanitize-recover=shift-exponent,float-cast-overflow",
 )
 """The flags for a source whose shifts and casts are those of the processor."""
-# Each access to memory calls a function, and an access to a volatile variable calls another function. The functions of
-# the headers take the place of the library of this sanitizer, which would replace functions of the whole process.
-_EACH = ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1")
-_GCC_EACH = (
-    *_EACH,
-    # The compiler adds no checks to the copies that take the place of calls of these functions.
-    "-fno-builtin-memcpy",
-    "-fno-builtin-memmove",
-    "-fno-builtin-memset",
-    "-fno-builtin-memcmp",
-    *_GCC[4:],
-)
 _LINES = "-g1"
 """The flag that gives a library the lines of its source. Reports need no other debug information."""
-_RACES = ("-DTCUDA_RACES=1", "-fno-code-hoisting", "-fno-tree-sink", "-fno-tree-tail-merge", "-fno-crossjumping")
-"""The flags that tell a launch where each access is. Hoisting, sinking and merging of code would make one access of two
-equal accesses on different ways through the kernel, and so lose a line.
-"""
-_GCC_STEPS = (*_EACH, "-DTCUDA_UNCHECKED=1")
 _VOLATILE = re.compile(r"\bvolatile\b")
 # The type of a pointer says which addresses are possible, also where the compiler reads an object in parts. Programs
 # with classes get slower by this check. Types without parts need no such check: see checks.h.
@@ -67,17 +35,78 @@ _WITH_PARTS = re.compile(
     r"\b(?:(?:u?(?:char|short|int|long|longlong)|float|double)[24](?:_\w+)?|(?:__)?(?:half|nv_bfloat16)2"
     r"|\w*[cC]omplex\w*(?!\.)|__align__|__builtin_align__|alignas|aligned)\b"
 )
-_CLANG = (
-    "-fsanitize=kernel-address",
-    *(
-        word
-        for setting in ("-asan-instrumentation-with-call-threshold=0", "-asan-stack=0", "-asan-globals=0")
-        for word in ("-mllvm", setting)
+
+
+def _settings(*settings: str) -> tuple[str, ...]:
+    return tuple(word for setting in settings for word in ("-mllvm", f"-{setting}"))
+
+
+class _Flags(NamedTuple):
+    """The flags of one compiler.
+
+    Attributes:
+        accesses: A check of each access to memory that no check of the same memory precedes.
+        each: A function call for each access to memory, and another function for an access to a volatile variable. The
+            functions of the headers take the place of the library of this sanitizer, which would replace functions of
+            the whole process.
+        indices: The checks of indices, divisions and the stack.
+        races: The flags that tell a launch where each access is. Hoisting, sinking and merging of code would make one
+            access of two equal accesses on different ways through the kernel, and so lose a line.
+    """
+
+    accesses: tuple[str, ...]
+    each: tuple[str, ...]
+    indices: tuple[str, ...]
+    races: tuple[str, ...]
+
+
+# The compiler adds no checks to the copies that take the place of calls of these functions.
+_CALLED = ("-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset", "-fno-builtin-memcmp")
+_STACK = "-fstack-protector-strong"
+"""The flag that finds writes beyond a local array through a pointer."""
+_GCC = _Flags(
+    accesses=(
+        "-fsanitize=kernel-address",
+        "--param=asan-instrumentation-with-call-threshold=0",
+        "--param=asan-stack=0",
+        "--param=asan-globals=0",
     ),
+    each=("-fsanitize=thread", "--param=tsan-distinguish-volatile=1"),
+    indices=(
+        "-fsanitize=bounds",
+        "-fsanitize=integer-divide-by-zero",
+        # On x86, the division of the least integer by -1 ends the process. -fwrapv keeps sums and products unchecked.
+        "-fsanitize=signed-integer-overflow",
+        # Where the compiler sees from which local, shared or constant array a pointer comes, an access through the
+        # pointer must stay inside of this array. No memory lies between such arrays that would tell of a wrong access.
+        "-fsanitize=object-size",
+        "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow,object-size",
+        _STACK,
+    ),
+    races=("-fno-code-hoisting", "-fno-tree-sink", "-fno-tree-tail-merge", "-fno-crossjumping"),
 )
-_CLANG_RECORDED = (
-    *_CLANG,
-    *(word for setting in ("-asan-opt-same-temp=0", "-asan-opt-globals=0") for word in ("-mllvm", setting)),
+_CLANG = _Flags(
+    accesses=(
+        "-fsanitize=kernel-address",
+        *_settings("asan-instrumentation-with-call-threshold=0", "asan-stack=0", "asan-globals=0"),
+    ),
+    each=(
+        "-fsanitize=thread",
+        *_settings(
+            "tsan-distinguish-volatile=1", "tsan-instrument-read-before-write=1", "tsan-instrument-func-entry-exit=0"
+        ),
+    ),
+    indices=(
+        # From clang 19, the check of signed-integer-overflow would check sums and products in spite of -fwrapv. The
+        # check of object-size looks at constant indices only.
+        "-fsanitize=array-bounds,integer-divide-by-zero",
+        "-fno-sanitize-recover=array-bounds,integer-divide-by-zero",
+        _STACK,
+    ),
+    races=(
+        "-fno-unroll-loops",  # The copies of a loop would be several places of one line.
+        *_settings("hoist-common-insts=false", "sink-common-insts=false", "enable-tail-merge=false"),
+    ),
 )
 
 
@@ -171,24 +200,16 @@ def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races
             usual flags leave out the check of an access after a check of the same memory.
         races: Whether every access tells its place in the source, so that a launch can find races. Such flags check
             accesses to memory too.
-
-    Raises:
-        RuntimeError: ``races`` is true, and the compiler is clang.
     """
-    if races and clang:
-        raise RuntimeError(
-            "The search for races in kernels needs gcc, and the C++ compiler is clang. Set CXX to gcc's g++, or leave "
-            f"races out of {VARIABLE}."
-        )
+    own = _CLANG if clang else _GCC
     memory = memory or races
-    if clang:
-        used = (_CLANG_RECORDED if recorded else _CLANG) if memory else ()
-    elif races:
-        used = (*_GCC_EACH, *_RACES)
-    elif _VOLATILE.search(code) or (recorded and memory):
-        used = _GCC_EACH if memory else _GCC_STEPS
-    else:
-        used = _GCC if memory else ()
+    used: tuple[str, ...] = ()
+    if races or _VOLATILE.search(code) or (recorded and memory):
+        used = (*own.each, *_CALLED) if memory else (*own.each, "-DTCUDA_UNCHECKED=1")
+    elif memory:
+        used = own.accesses
     if not memory:
         return used
-    return (*used, _LINES, *(_ALIGNMENT if _WITH_PARTS.search(code) else ()))
+    if races:
+        used = (*used, "-DTCUDA_RACES=1", *own.races)
+    return (*used, *own.indices, _LINES, *(_ALIGNMENT if _WITH_PARTS.search(code) else ()))

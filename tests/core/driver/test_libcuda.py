@@ -23,6 +23,14 @@ assert calls.device_uuid(2)[0] == 101
 assert calls.stream_priority_range() == (0, 0, -5)
 assert calls.event_record_with_flags(5, 6, 1) == 0
 assert calls.event_record_with_flags(5, 6, 0) == 400
+assert calls.stream_create_with_priority(1, -3) == (0, 19)
+assert calls.stream_create_with_priority(2, 0)[0] == 1
+assert calls.stream_flags(19) == (0, 1)
+assert calls.stream_flags(9)[0] == 400
+assert calls.stream_priority(19) == (0, -3)
+assert calls.stream_priority(9)[0] == 400
+assert calls.graph_dot_print(7, "graph.dot", 1) == 0
+assert calls.graph_dot_print(7, "graph.dot", 0) == 304
 print("done")
 """
         assert output_of(code, LD_LIBRARY_PATH=driver_stub) == "done"
@@ -296,3 +304,100 @@ assert stub.stub_mode() == 0  # the thread has its own capture mode again
 print("done")
 """
         assert output_of(self.PROGRAM + code, LD_LIBRARY_PATH=driver_stub) == "done"
+
+
+class TestCurrentDevice:
+    PREPARATION = """
+import ctypes, os, threading
+from tcuda import _core
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_use.argtypes = [ctypes.c_size_t]
+asked = []
+
+def ask():
+    asked.append(threading.get_ident())
+    return 1
+
+device = _core.current_device_call(ask)
+"""
+
+    def test_with_a_context_the_driver_knows_the_device(self, fresh_output_of: OutputOf, driver_stub: str) -> None:
+        code = f"""{self.PREPARATION}
+for context in (7, 8, 7):
+    stub.stub_use(context)
+    print(device())
+stub.stub_use(99)  # of a device that the process does not see
+print(device(), len(asked))
+stub.stub_use(7)
+"""
+        assert fresh_output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == ["0", "1", "0", "1 1"]
+
+    def test_without_a_context_each_thread_asks_the_runtime_once(
+        self, fresh_output_of: OutputOf, driver_stub: str
+    ) -> None:
+        code = f"""{self.PREPARATION}
+def ask_often():
+    stub.stub_use(0)
+    assert [device() for _ in range(3)] == [1, 1, 1]
+    stub.stub_use(7)
+
+for _ in range(2):
+    thread = threading.Thread(target=ask_often)
+    thread.start()
+    thread.join()
+print(len(asked))
+"""
+        assert fresh_output_of(code, LD_LIBRARY_PATH=driver_stub) == "2"
+
+    def test_a_thread_that_had_a_context_asks_the_runtime_again(
+        self, fresh_output_of: OutputOf, driver_stub: str
+    ) -> None:
+        code = f"""{self.PREPARATION}
+devices = []
+for context in (8, 0, 0):
+    stub.stub_use(context)
+    devices.append(device())
+stub.stub_use(7)
+print(devices, len(asked))
+"""
+        assert fresh_output_of(code, LD_LIBRARY_PATH=driver_stub) == "[1, 1, 1] 2"
+
+    def test_a_forked_child_always_asks_the_runtime(self, fresh_output_of: OutputOf, driver_stub: str) -> None:
+        code = f"""{self.PREPARATION}
+stub.stub_use(7)
+assert device() == 0
+child = os.fork()
+if child == 0:
+    os._exit(10 * device() + len(asked))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+        assert fresh_output_of(code, LD_LIBRARY_PATH=driver_stub) == "11"
+
+    def test_an_error_of_the_runtime_is_raised(self, fresh_output_of: OutputOf, driver_stub: str) -> None:
+        code = f"""{self.PREPARATION}
+def refuse():
+    raise ValueError("no device")
+
+stub.stub_use(0)
+for call in (_core.current_device_call(refuse), lambda: device(1)):
+    try:
+        call()
+    except (TypeError, ValueError) as error:
+        print(error)
+stub.stub_use(7)
+"""
+        assert fresh_output_of(code, LD_LIBRARY_PATH=driver_stub).splitlines() == [
+            "no device",
+            "getDevice() takes no arguments",
+        ]
+
+    def test_without_a_driver_the_runtime_is_asked(self, fresh_output_of: OutputOf, tmp_path: Path) -> None:
+        (tmp_path / "libcuda.so.1").write_text("no library")
+        code = """
+from tcuda import _core
+
+device = _core.current_device_call(lambda: 3)
+print(device(), device())
+"""
+        assert fresh_output_of(code, LD_LIBRARY_PATH=str(tmp_path)) == "3 3"

@@ -131,3 +131,147 @@ stub.stub_fail(b"")
 print(nodes.set(11, 88, 4096, 1))
 """
         assert output_of(code, LD_LIBRARY_PATH=graph_driver_stub).splitlines() == ["719", "0"]
+
+
+class TestCapturesOfGraphs:
+    PREPARATION = """
+import ctypes
+from tcuda import _core
+
+class Streams:
+    def capture_of(self, device, stream):
+        if stream == 26:
+            raise MemoryError
+        return 77 if stream == 22 else 0
+    def record_device(self, device): return 1
+    def query(self, device, event): return 0
+    def destroy_event(self, device, event): return 0
+
+class Capture:
+    number, ended = 0, None
+
+def refuse(*failure): raise RuntimeError(failure)
+
+stub = ctypes.CDLL("libcuda.so.1")
+stub.stub_log.restype = ctypes.c_char_p
+ledger = _core.Ledger(
+    _core.EmulatedDriver([_core.EmulatedMemory(1 << 26)], Streams()), 1, _core.Settings(), refuse, refuse
+)
+graphs, capture, pool = _core.CudaGraphs(), Capture(), (5, 0)
+older = ledger.allocate(0, 1000, 22)
+stub.stub_argument(ctypes.c_size_t(older + 8))
+
+def begin(): return graphs.begin_graph(ledger, pool, capture, 22, 0, 2)
+def end(flags=1, keep=False, bodies=()):
+    return graphs.end_graph(ledger, capture, 77, 22, 0, bodies, flags, keep)
+def show(*values):
+    print(*values, capture.number, capture.ended, ledger.has_capture(77))
+    print(stub.stub_log().decode(), end="")
+    stub.stub_forget_log()
+"""
+
+    def test_the_driver_and_the_ledger_begin_and_end_a_capture(
+        self, output_of: OutputOf, graph_driver_stub: str
+    ) -> None:
+        code = f"""{self.PREPARATION}
+show(begin())
+inner = ledger.allocate(0, 1000, 22)
+ledger.free(older)
+status, call = end()
+assert capture.ended[3] == [older]
+capture.ended = capture.ended[:3]
+show(status)
+print(ledger.allocate(0, 1000, 22) != older)
+ledger.free(inner)
+ledger.release_graph(pool, [older], False)
+print(ledger.allocate(0, 1000, 22) == older)
+"""
+        assert output_of(code, LD_LIBRARY_PATH=graph_driver_stub).splitlines() == [
+            "0 77 None True",
+            "begin 22 2 in 7",
+            "0 77 (0, 3000, 5) False",
+            "end 22 in 7",
+            "instantiate 2000 1 2 in 7",
+            "destroy 2000 in 7",
+            "True",
+            "True",
+        ]
+
+    def test_the_nodes_are_kept_and_no_executable_graph_is_made_if_the_caller_wants_so(
+        self, output_of: OutputOf, graph_driver_stub: str
+    ) -> None:
+        code = f"""{self.PREPARATION}
+stub.stub_argument(ctypes.c_size_t(0))
+begin()
+show(end(None, True)[0])
+"""
+        assert output_of(code, LD_LIBRARY_PATH=graph_driver_stub).splitlines() == [
+            "0 77 (2000, 0, 5, []) False",
+            "begin 22 2 in 7",
+            "end 22 in 7",
+        ]
+
+    def test_a_begin_that_the_driver_refuses_changes_nothing(self, output_of: OutputOf, graph_driver_stub: str) -> None:
+        code = f"""{self.PREPARATION}
+stub.stub_fail(b"begin")
+show(begin())
+"""
+        assert output_of(code, LD_LIBRARY_PATH=graph_driver_stub).splitlines() == [
+            "719 0 None False",
+            "begin 22 2 in 7",
+        ]
+
+    @pytest.mark.parametrize("failure", ["ledger", "number"])
+    def test_a_begin_that_fails_later_ends_the_capture(
+        self, output_of: OutputOf, graph_driver_stub: str, failure: str
+    ) -> None:
+        stream = 26 if failure == "ledger" else 22
+        code = f"""{self.PREPARATION}
+capture = object() if {failure!r} == "number" else capture  # which takes no number
+try:
+    graphs.begin_graph(ledger, pool, capture, {stream}, 0, 2)
+except (AttributeError, MemoryError) as error:
+    print(type(error).__name__, ledger.has_capture(77))
+print(stub.stub_log().decode(), end="")
+stub.stub_fail(b"")
+"""
+        assert output_of(code, LD_LIBRARY_PATH=graph_driver_stub).splitlines() == [
+            "MemoryError False" if failure == "ledger" else "AttributeError False",
+            f"begin {stream} 2 in 7",
+            f"end {stream} in 7",
+            "destroy 2000 in 7",
+        ]
+
+    @pytest.mark.parametrize(
+        ("failing", "call", "calls"),
+        [
+            ("end", "cuStreamEndCapture", []),
+            ("instantiate", "cuGraphInstantiateWithFlags", ["instantiate 2000 1 2 in 7", "destroy 2000 in 7"]),
+        ],
+    )
+    def test_an_end_that_fails_leaves_the_capture_of_the_ledger(
+        self, output_of: OutputOf, graph_driver_stub: str, failing: str, call: str, calls: list[str]
+    ) -> None:
+        code = f"""{self.PREPARATION}
+begin()
+stub.stub_forget_log()
+stub.stub_fail({failing.encode()!r})
+show(*end())
+"""
+        assert output_of(code, LD_LIBRARY_PATH=graph_driver_stub).splitlines() == [
+            f"719 {call} 77 None True",
+            "end 22 in 7",
+            *calls,
+        ]
+
+    def test_a_body_that_cannot_be_read_fails_the_end(self, output_of: OutputOf, graph_driver_stub: str) -> None:
+        code = f"""{self.PREPARATION}
+begin()
+stub.stub_forget_log()
+show(*end(bodies=[1]))
+"""
+        assert output_of(code, LD_LIBRARY_PATH=graph_driver_stub).splitlines() == [
+            "1 cuGraphGetNodes 77 None True",
+            "end 22 in 7",
+            "destroy 2000 in 7",
+        ]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 UNIT = 512
 SMALL = 1 << 20
 ROOM = 256 << 20
+PIECE = 16 << 20  # the largest piece of a device as small as this one
 MARKED = 1 << 20  # every piece of physical memory has a mark, so that two addresses of one piece are not used at once
 LONG = 50_000_000  # cycles of a kernel that outlasts a step of the state machine
 FIGURES = ("current", "peak", "allocated", "freed")
@@ -245,12 +246,18 @@ class AllocatorMachine(RuleBasedStateMachine):
         assert not self.states("active_pending_free")
         self.waiting.clear()
         if self.native:
-            assert not [
-                block
+            free = [
+                segment
                 for segment in self.segments()
-                for block in segment["blocks"]
-                if len(segment["blocks"]) == 1 and block["state"] == "inactive" and segment["segment_pool_id"] == (0, 0)
+                if [block["state"] for block in segment["blocks"]] == ["inactive"]
+                and segment["segment_pool_id"] == (0, 0)
             ]
+            assert all(self.may_be_a_part(segment) for segment in free)
+
+    @staticmethod
+    def may_be_a_part(segment: dict[str, Any]) -> bool:
+        """Return whether a window may show the rest of the piece that the segment lies in."""
+        return segment["segment_type"] == "large" and segment["total_size"] < PIECE
 
     @precondition(lambda self: len(self.streams) < 6)
     @rule()

@@ -135,15 +135,69 @@ class TestAWindow:
         assert {program.take(PIECE), program.take(PIECE)} == {blocks[0], blocks[2]}
 
     def test_stays_open_until_its_last_block_is_free(self, program: Program, blocks: list[int]) -> None:
-        program.free(blocks[0], blocks[2])
-        first = program.take(2 * PIECE - 4 * MIB)
-        second = program.take(4 * MIB)
-        assert second == first + 2 * PIECE - 4 * MIB
+        blocks += [program.take(PIECE) for _ in range(4)]
+        program.free(*blocks[::2])
+        program.free(program.take(4 * PIECE))
+        first = program.take(PIECE + 8 * MIB)  # the two inner pieces are shown as a whole
+        second = program.take(6 * MIB)
+        assert second == first + PIECE + 8 * MIB
         program.free(first)
         again = program.take(PIECE)
-        assert first <= again < second
+        assert again == first
         program.free(second, again)
+        assert {program.take(PIECE) for _ in range(4)} == set(blocks[::2])
+
+    def test_begins_with_the_end_of_a_piece_and_ends_with_the_begin_of_another(
+        self, program: Program, blocks: list[int]
+    ) -> None:
+        program.free(blocks[0], blocks[2])
+        ends = program.take(PIECE - 6 * MIB), program.take(PIECE - 4 * MIB)  # leave the ends of two pieces free
+        assert set(ends) == {blocks[0], blocks[2]}
+        program.free(blocks[3])
+        reserved = program.reserved()
+        write(program.runtime, ends[0] + PIECE - 6 * MIB, b"end")
+        write(program.runtime, blocks[3], b"begin")
+        window = program.take(6 * MIB + PIECE)
+        assert program.reserved() == reserved
+        assert read(program.runtime, window, 3) == b"end"
+        assert read(program.runtime, window + 6 * MIB, 5) == b"begin"
+        rest = program.take(4 * MIB)
+        assert program.reserved() == reserved
+        assert rest not in range(window, window + 6 * MIB + PIECE)
+
+    def test_opens_with_as_much_of_its_outer_pieces_as_a_request_needs(
+        self, program: Program, blocks: list[int]
+    ) -> None:
+        program.free(blocks[0], blocks[2])
+        program.free(program.take(2 * PIECE))
+        calls = program.calls()
+        window = program.take(2 * PIECE - 6 * MIB)
+        rest = program.take(6 * MIB)
+        assert program.calls() == calls
+        assert rest == blocks[2] + PIECE - 6 * MIB
+        write(program.runtime, rest, b"rest")
+        write(program.runtime, window, bytes(2 * PIECE - 6 * MIB))
+        assert read(program.runtime, rest, 4) == b"rest"
+        program.free(window, rest)
         assert {program.take(PIECE), program.take(PIECE)} == {blocks[0], blocks[2]}
+
+    def test_never_shows_both_ends_of_one_piece(self, program: Program, blocks: list[int]) -> None:
+        program.free(blocks[1])
+        parts = [program.take(size) for size in (6 * MIB, 4 * MIB, 6 * MIB)]
+        assert parts == [blocks[1], blocks[1] + 6 * MIB, blocks[1] + 10 * MIB]
+        program.free(parts[0], parts[2])
+        reserved = program.reserved()
+        program.take(12 * MIB)
+        assert program.reserved() > reserved
+
+    def test_whose_memory_is_in_use_in_part_is_not_unmapped(self, program: Program, blocks: list[int]) -> None:
+        program.free(blocks[0], blocks[2])
+        window = program.take(2 * PIECE - 6 * MIB)  # the end of the second piece is free at home
+        program.runtime.deviceSynchronize()
+        reserved = program.reserved()
+        program.ledger.empty_cache(0)
+        assert program.reserved() == reserved
+        write(program.runtime, window, bytes(2 * PIECE - 6 * MIB))
 
     def test_is_made_of_free_and_new_memory_if_free_memory_is_not_enough(
         self, program: Program, blocks: list[int]

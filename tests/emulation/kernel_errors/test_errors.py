@@ -15,6 +15,7 @@ import pytest
 
 import tcuda
 from support import corpus_errors, kernel_corpus
+from support.cpp_compilers import is_clang
 from support.folders import DATA
 from support.kernel_corpus import ERRORS, Program, Source, Wrong, right_source, topics, wrong_source
 
@@ -23,6 +24,10 @@ WRONGS = [wrong for program in PROGRAMS for wrong in program.wrongs]
 
 NOT_KNOWN: dict[str, dict[str, str]] = json.loads((DATA / "kernel_errors_not_known.json").read_text())
 """The wrong kernels that are not found, or of which no line is named, each with the reason."""
+
+if is_clang():
+    for kind, names in json.loads((DATA / "kernel_errors_not_known_by_clang.json").read_text()).items():
+        NOT_KNOWN[kind] |= names
 
 
 def name_of(one: Program | Wrong) -> str:

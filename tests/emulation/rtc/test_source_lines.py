@@ -35,14 +35,10 @@ def test_the_innermost_line_outside_of_the_device_language_counts() -> None:
     assert list(source_lines._lines(output)) == [("kernel.cu", 7), None, ("/home/mine.cuh", 3)]
 
 
-def test_clang_has_no_search_for_races() -> None:
-    with pytest.raises(RuntimeError, match="needs gcc"):
-        checks.flags("", memory=True, clang=True, races=True)
-
-
-def test_the_search_for_races_has_its_own_flags() -> None:
-    usual = checks.flags(SOURCE, memory=True, clang=False)
-    found = checks.flags(SOURCE, memory=True, clang=False, races=True)
+@pytest.mark.parametrize("clang", [False, True])
+def test_the_search_for_races_has_its_own_flags(clang: bool) -> None:
+    usual = checks.flags(SOURCE, memory=True, clang=clang)
+    found = checks.flags(SOURCE, memory=True, clang=clang, races=True)
     assert {"-DTCUDA_RACES=1", "-g1", "-fsanitize=thread"} <= set(found)
     assert "-DTCUDA_RACES=1" not in usual
-    assert checks.flags(SOURCE, memory=False, clang=False, races=True) == found
+    assert checks.flags(SOURCE, memory=False, clang=clang, races=True) == found

@@ -14,6 +14,7 @@ from support.snapshots import (
     free,
     snapshot,
 )
+from tcuda._base.cells import shown
 from tcuda._viz import memory
 from tcuda._viz.memory import devices
 from tcuda._viz.shared.stacks import NO_STACK, Stacks
@@ -41,7 +42,7 @@ def test_the_site_is_the_innermost_frame_of_the_users_code(files: list[str], sit
     number = stacks.number([frame(f"f{index}", name) for index, name in enumerate(files)])
     found = stacks.site(number)
     assert found is not None
-    assert stacks.frames[found].filename == files[site]
+    assert stacks.frames[found].filename == shown(files[site])
 
 
 def test_the_site_of_a_native_stack_is_not_the_allocator() -> None:

@@ -56,14 +56,19 @@ def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> 
         "tcuda.MemPool()",
         "tcuda.Stream()",
         "x.sum()",
+        "with tcuda.memory.track(sites=True) as measured:\n    kept = xp.zeros(1000)\nstr(measured.alive[0])",
     )
     shown = run_cells(tmp_path, *cells)
-    _, summary, snapshot, device, counter, report, graph, pool, stream, array = shown
+    _, summary, snapshot, device, counter, report, graph, pool, stream, array, site = shown
     assert "Allocated memory" in summary["text/html"]
     assert summary["text/html"].startswith("<pre>|=====")
     assert "<title>Snapshot of the memory</title>" in page_in(snapshot)
+    assert '"cell [1]"' in page_in(snapshot)
     assert f"<caption>{tcuda.get_device_name(0)}</caption>" in device["text/html"]
     assert '<td style="text-align: left">ndarray.get</td>' in counter["text/html"]
+    assert '<td style="text-align: left">cell [5], line 2</td>' in counter["text/html"]
+    assert '<th style="text-align: right">count</th><th style="text-align: left">call</th>' in counter["text/html"]
+    assert "cell [11], line 2 in " in site["text/plain"]
     assert counter["text/plain"] == "<tcuda.SyncCounter: 1 waits at 1 lines>"
     assert "race" in page_in(report).lower()
     assert graph["text/plain"].startswith("<tcuda.CUDAGraph: 1 node on device 0, pool (")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.browser import Document, needs_browser, show_page
+from support.browser import Document, needs_browser, show_page, use_page
 from support.race_reports import FILE, MAIN, OTHER, SIDE, access, nasty, race, race_in_kernel, report, several, step
 from support.snapshots import NASTY
 from tcuda._viz.races import render
@@ -122,6 +122,16 @@ def test_a_browser_draws_the_timeline(show: Callable[..., Document]) -> None:
     assert label == "Timeline of 2 streams with 6 steps. No order leads from add on main to multiply on side."
 
 
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_timeline_of_two_streams_fills_the_page(tmp_path: Path, width: int) -> None:
+    script = """
+        const picture = page.querySelector(".timeline").getBoundingClientRect();
+        return [Math.round(picture.width), page.querySelector("#timeline .scroller").clientWidth];
+    """
+    picture, room = use_page(render(report(race()), "train.py"), tmp_path, script, width)
+    assert picture == room > width / 2
+
+
 def test_a_browser_draws_what_the_host_waits_for(show: Callable[..., Document]) -> None:
     document = show(several(), "#races/3")
     assert [row[1:3] for row in timeline(document) if row[1] == "the host"] == [
@@ -190,8 +200,9 @@ def test_the_advice_is_shown_if_it_says_more_than_the_call(show: Callable[..., D
     file = FILE.rpartition("/")[2]
     usual = f"`side.wait_stream(main)` before line 14 of {file} orders them."
     more = f"`side.wait_stream(main)` before line 14 of {file}, which frees the array, orders them."
-    document = show(report(race(advice=usual)))
-    assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
+    for advice in (usual, "`side.wait_stream(main)` before cell [3], line 14 orders them."):
+        document = show(report(race(advice=advice)))
+        assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
     document = show(report(race(advice=more)))
     assert words_of(document, "div", "fix")[0].endswith(
         "before line 14 of train.py, which frees the array, orders them."
@@ -204,7 +215,7 @@ def test_a_long_name_of_a_file_keeps_its_line(show: Callable[..., Document]) -> 
     document = show(report(race(neighbours=[step(12, "work", MAIN, "a_kernel_" * 20, file=file, line=1234)])))
     (where,) = re.findall(r'<text class="where"[^>]*>(long[^<]*)</text>', document.body)
     assert where.endswith("…:1234")
-    assert len(where) < 40
+    assert len(where) < 60
 
 
 def test_an_old_access_is_drawn_before_the_steps(show: Callable[..., Document]) -> None:

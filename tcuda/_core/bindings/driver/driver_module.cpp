@@ -69,6 +69,24 @@ nb::tuple stream_priority_range(const CudaCalls &calls) {
     return nb::make_tuple(status, least, greatest);
 }
 
+nb::tuple stream_create_with_priority(const CudaCalls &calls, unsigned flags, int priority) {
+    libcuda::Stream stream = 0;
+    const int status = calls.stream_create_with_priority(flags, priority, &stream);
+    return nb::make_tuple(status, stream);
+}
+
+nb::tuple stream_flags(const CudaCalls &calls, libcuda::Stream stream) {
+    unsigned flags = 0;
+    const int status = calls.stream_flags(stream, &flags);
+    return nb::make_tuple(status, flags);
+}
+
+nb::tuple stream_priority(const CudaCalls &calls, libcuda::Stream stream) {
+    int priority = 0;
+    const int status = calls.stream_priority(stream, &priority);
+    return nb::make_tuple(status, priority);
+}
+
 // The driver may wait for a host function in a stream, which may need Python's lock.
 template <typename Function> int released(const Function &function) {
     const nb::gil_scoped_release release;
@@ -144,7 +162,11 @@ void bind_driver(nb::module_ &module) {
         .def("device_uuid", device_uuid, nb::arg("device"))
         .def("stream_priority_range", stream_priority_range)
         .def("event_record_with_flags", &CudaCalls::event_record_with_flags, nb::arg("event"), nb::arg("stream"),
-             nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>());
+             nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>())
+        .def("stream_create_with_priority", stream_create_with_priority, nb::arg("flags"), nb::arg("priority"))
+        .def("stream_flags", stream_flags, nb::arg("stream"))
+        .def("stream_priority", stream_priority, nb::arg("stream"))
+        .def("graph_dot_print", &CudaCalls::graph_dot_print, nb::arg("graph"), nb::arg("path"), nb::arg("flags"));
 
     nb::class_<GreenContexts>(module, "GreenContexts")
         .def(nb::init<>())

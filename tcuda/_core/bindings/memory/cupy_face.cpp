@@ -6,6 +6,7 @@
 
 #include "bindings/memory/block_allocator.hpp"
 #include "bindings/memory/ledger_errors.hpp"
+#include "bindings/memory/python_relief.hpp"
 #include "bindings/scopes/current_stream.hpp"
 #include "driver/stream_key.hpp"
 
@@ -44,7 +45,8 @@ void *allocate(void *param, std::size_t size, int device) {
         begin_runtime(face, device);
         const Stream stream = key_of(static_cast<Stream>(face.current_stream()));
         std::size_t block_size = size;
-        const Address address = face.self.ledger.allocate(device, size, stream, &block_size);
+        PythonRelief relief(face.self);
+        const Address address = face.self.ledger.allocate(device, size, stream, &block_size, &relief);
         if (block_size != size)
             larger_block() = block_size;
         return reinterpret_cast<void *>(address);

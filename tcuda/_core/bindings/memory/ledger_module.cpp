@@ -12,6 +12,8 @@
 #include "bindings/memory/cupy_face.hpp"
 #include "bindings/memory/ledger_errors.hpp"
 #include "bindings/memory/python_ledger.hpp"
+#include "bindings/memory/python_relief.hpp"
+#include "bindings/memory/segment_listener.hpp"
 #include "bindings/memory/snapshot_dicts.hpp"
 #include "bindings/memory/statistics_dict.hpp"
 #include "bindings/memory/torch_memory.hpp"
@@ -54,8 +56,9 @@ DeviceLedger &of(Self &self, int device) { return self.ledger.of(device); }
 
 // An interruption during an allocation undoes the allocation.
 Address allocate(Self &self, int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
+    PythonRelief relief(self);
     const Address address =
-        guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), block_size); });
+        guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), block_size, &relief); });
     if (Interruption::pending())
         of(self, device).free(address);
     Interruption::raise_if_any();
@@ -122,6 +125,15 @@ nb::tuple figures_of(const Tracker &read) {
     return nb::make_tuple(read.current, read.peak, read.allocated, read.freed, read.allocations);
 }
 
+// For each device, and then for page-locked memory.
+std::vector<std::pair<std::size_t, std::size_t>> take_segment_changes(Self &self) {
+    std::vector<std::pair<std::size_t, std::size_t>> taken;
+    const auto add = [&](SegmentChanges::Bytes bytes) { taken.emplace_back(bytes.mapped, bytes.unmapped); };
+    self.ledger.each([&](DeviceLedger &ledger) { add(ledger.take_segment_changes()); });
+    add(self.ledger.host().take_segment_changes());
+    return taken;
+}
+
 void set_metadata(Self &self, std::string text) {
     if (text == self.metadata)
         return;
@@ -138,11 +150,14 @@ void bind_ledger(nb::module_ &module) {
     CallerStack::connect(note_python_stack);
     connect_interpreter();
 
+    module.def("listen_to_segments", listen_to_segments, nb::arg("function").none());
+
     nb::class_<ExpectedCapture>(module, "ExpectedCapture").def("end", &ExpectedCapture::end);
 
     nb::class_<Self>(module, "Ledger")
-        .def(nb::init<Driver &, int, const Settings &, nb::object, nb::object>(), nb::arg("driver"), nb::arg("devices"),
-             nb::arg("settings"), nb::arg("fail_memory"), nb::arg("fail_driver"), nb::keep_alive<1, 2>())
+        .def(nb::init<Driver &, int, const Settings &, nb::object, nb::object, nb::object>(), nb::arg("driver"),
+             nb::arg("devices"), nb::arg("settings"), nb::arg("fail_memory"), nb::arg("fail_driver"),
+             nb::arg("relieve").none() = nb::none(), nb::keep_alive<1, 2>())
         .def(
             "allocate",
             [](Self &self, int device, std::size_t size, Stream stream) {
@@ -203,6 +218,9 @@ void bind_ledger(nb::module_ &module) {
                                       found->is_private);
             },
             nb::arg("device"), nb::arg("address"))
+        .def(
+            "can_move", [](Self &self, int device, Address address) { return of(self, device).can_move(address); },
+            nb::arg("device"), nb::arg("address"))
         .def("sharing_of", sharing_of, nb::arg("device"), nb::arg("address"))
         .def(
             "export_piece",
@@ -225,8 +243,10 @@ void bind_ledger(nb::module_ &module) {
             nb::arg("device"), nb::arg("address"))
         .def(
             "empty_cache",
-            [](Self &self, int device) { guarded_without_lock(self, [&] { of(self, device).empty_cache(); }); },
-            nb::arg("device"))
+            [](Self &self, int device, bool keep_spare) {
+                guarded_without_lock(self, [&] { of(self, device).empty_cache(keep_spare); });
+            },
+            nb::arg("device"), nb::arg("keep_spare") = false)
         .def("cupy_functions", cupy_functions, nb::arg("current_stream"), nb::arg("begin"))
         .def("cupy_segment_functions", cupy_segment_functions, nb::arg("current_stream"), nb::arg("refuse"))
         .def(
@@ -298,7 +318,11 @@ void bind_ledger(nb::module_ &module) {
             },
             nb::arg("device"), nb::arg("id"), nb::arg("use") = 0)
         // Captures
-        .def("expect_capture", [](Self &self) { return std::make_unique<ExpectedCapture>(self); })
+        .def("expect_capture",
+             [](Self &self) {
+                 guarded(self, [&] { self.ledger.prepare_capture(); });
+                 return std::make_unique<ExpectedCapture>(self);
+             })
         .def("begin_capture", begin_capture, nb::arg("id"), nb::arg("device"), nb::arg("stream"))
         .def(
             "end_capture",
@@ -325,6 +349,12 @@ void bind_ledger(nb::module_ &module) {
                 return self.ledger.hold(addresses, capture);
             },
             nb::arg("addresses"), nb::arg("capture"))
+        .def(
+            "release_holds",
+            [](Self &self, const std::vector<Address> &held, bool replayed) {
+                guarded_without_lock(self, [&] { self.ledger.release_holds(held, replayed); });
+            },
+            nb::arg("held"), nb::arg("replayed"))
         .def(
             "release_graph",
             [](Self &self, PoolId id, const std::vector<Address> &held, bool replayed) {
@@ -380,6 +410,7 @@ void bind_ledger(nb::module_ &module) {
                  self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); });
                  self.ledger.host().stop_history();
              })
+        .def("take_segment_changes", take_segment_changes)
         .def("set_metadata", set_metadata, nb::lock_self(), nb::arg("text"))
         .def(
             "metadata", [](Self &self) { return self.metadata; }, nb::lock_self())

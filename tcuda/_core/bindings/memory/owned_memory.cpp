@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings/memory/ledger_errors.hpp"
+#include "bindings/memory/python_relief.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_type.hpp"
 #include "bindings/python/raised.hpp"
@@ -14,12 +15,6 @@
 namespace nb = nanobind;
 
 namespace tcuda {
-namespace {
-
-// Frees arrays in cycles of references, as CuPy's pool does before it reports that a device has no room.
-void collect_garbage() { PyGC_Collect(); }
-
-} // namespace
 
 PyObject *OwnedMemory::make(PyObject *type, PythonLedger &ledger, int device, std::size_t size, Stream stream) {
     Owned made(PyType_GenericAlloc(reinterpret_cast<PyTypeObject *>(type), 0));
@@ -32,7 +27,8 @@ PyObject *OwnedMemory::make(PyObject *type, PythonLedger &ledger, int device, st
         return made.release();
     std::size_t block_size = 0;
     try {
-        memory.ptr = ledger.ledger.allocate(device, size, key_of(stream), &block_size, collect_garbage);
+        PythonRelief relief(ledger);
+        memory.ptr = ledger.ledger.allocate(device, size, key_of(stream), &block_size, &relief);
     } catch (...) {
         set_error(ledger);
         return nullptr;

@@ -13,8 +13,9 @@ namespace tcuda {
 // The ledger, and the functions that raise the Python errors for its failures.
 struct PythonLedger {
     PythonLedger(Driver &driver, int devices, const Settings &settings, nanobind::object fail_memory,
-                 nanobind::object fail_driver)
-        : ledger(driver, devices, settings), fail_memory(std::move(fail_memory)), fail_driver(std::move(fail_driver)) {}
+                 nanobind::object fail_driver, nanobind::object relieve)
+        : ledger(driver, devices, settings), fail_memory(std::move(fail_memory)), fail_driver(std::move(fail_driver)),
+          relieve(std::move(relieve)) {}
 
     // The end of the ledger destroys events. The member is destroyed after the ledger, and delivers the interruptions
     // of that work.
@@ -24,6 +25,7 @@ struct PythonLedger {
     Ledger ledger;
     nanobind::object fail_memory; // takes the facts of an OutOfMemory by keyword
     nanobind::object fail_driver; // takes the status and the call of a DriverError
+    nanobind::object relieve; // takes a device and a size, and returns whether to try an allocation again; or None
     std::string metadata;
 };
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "bindings/memory/ledger_errors.hpp"
+#include "bindings/memory/python_relief.hpp"
 #include "driver/stream_key.hpp"
 #include "memory/ledger/torch_face.hpp"
 
@@ -17,7 +18,8 @@ public:
 
     void *allocate(std::size_t size, int device, Stream stream) override {
         try {
-            return reinterpret_cast<void *>(self_.ledger.allocate(device, size, key_of(stream)));
+            PythonRelief relief(self_);
+            return reinterpret_cast<void *>(self_.ledger.allocate(device, size, key_of(stream), nullptr, &relief));
         } catch (...) {
             const nb::gil_scoped_acquire lock;
             set_error(self_);

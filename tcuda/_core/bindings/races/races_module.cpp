@@ -118,6 +118,12 @@ void set_node(Self &self, PythonRaceGraph &graph, std::size_t place, nb::handle 
     self.detector.set_node(*graph.plan, place, uses.get());
 }
 
+void follow(Self &self, PythonRaceGraph &graph, const PythonRaceGraph &before) {
+    if (&graph.detector != &self.detector || &before.detector != &self.detector)
+        throw nb::value_error("the graph belongs to another detector");
+    self.detector.follow(*graph.plan, *before.plan);
+}
+
 void launch(Self &self, PythonRaceGraph &graph, int device, Stream stream) {
     if (&graph.detector != &self.detector)
         throw nb::value_error("the graph belongs to another detector");
@@ -229,6 +235,7 @@ void bind_races(nb::module_ &module) {
         .def("host_access", host_access, nb::arg("name"), nb::arg("accesses"))
         .def("graph", graph, nb::arg("nodes"))
         .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"))
+        .def("follow", follow, nb::arg("graph"), nb::arg("before"))
         .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"))
         // Memory
         .def(

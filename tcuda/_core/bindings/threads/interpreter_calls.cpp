@@ -78,6 +78,7 @@ GUARDED(void, PyGILState_Release, (PyGILState_STATE state), (state))
 #ifdef Py_GIL_DISABLED // a thread that waits for one of these locks asks Python for leave to go on
 GUARDED(void, PyMutex_Lock, (PyMutex * mutex), (mutex))
 GUARDED(void, PyCriticalSection_Begin, (PyCriticalSection * section, Object object), (section, object))
+GUARDED(void, PyCriticalSection2_Begin, (PyCriticalSection2 * section, Object a, Object b), (section, a, b))
 #endif
 
 // The lives of objects

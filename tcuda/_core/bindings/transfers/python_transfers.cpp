@@ -212,7 +212,7 @@ void PythonTransfers::relay(nb::handle arrays, nb::handle hops) {
     std::vector<Copy> copies;
     copies.reserve(static_cast<std::size_t>(wanted.size()));
     for (Py_ssize_t i = 0; i < wanted.size(); ++i) {
-        const Items hop(nb::handle(wanted[i]));
+        const Items hop{nb::handle(wanted[i])};
         if (hop.size() != 4)
             throw nb::value_error("a hop has four fields");
         const auto begin = static_cast<std::uint64_t>(hop.integer_at(2)),

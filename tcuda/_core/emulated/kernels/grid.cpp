@@ -190,7 +190,8 @@ bool Grid::next_block() {
 
 void Grid::start_block() {
     *interface_.block = block_;
-    *interface_.cursor = {{0, 0, 0}, 0, threads_};
+    *interface_.cursor = {{0, 0, 0}, false};
+    started_ = 0;
     votes_ = {0, 1, 0};
     progress_ = true;
     if (races_ != nullptr)
@@ -208,7 +209,7 @@ void Grid::start_block() {
 inline Fiber *Grid::next_fiber() {
     if (Fiber *fiber = ready_.pop())
         return fiber;
-    return interface_.cursor->started < threads_ ? spare_fiber() : next_of_waiting();
+    return started_ < threads_ ? spare_fiber() : next_of_waiting();
 }
 
 // Called when all threads of the block that have not returned wait.
@@ -247,6 +248,7 @@ inline void Grid::make_current(Fiber *fiber) {
     if (fiber->wait != Fiber::Wait::nothing) {
         fiber->wait = Fiber::Wait::nothing;
         *interface_.thread = fiber->thread;
+        interface_.cursor->waited = true;
         if (races_ != nullptr)
             interface_.races->thread = fiber->rank;
     }
@@ -285,11 +287,35 @@ inline void Grid::release(Fiber *fiber) {
     ready_.push(fiber);
 }
 
+inline unsigned Grid::rank_of(abi::Index thread) const {
+    return thread.x + launch_.block.x * (thread.y + launch_.block.y * thread.z);
+}
+
+// In a fiber: the number of threads of the block that have been started.
+inline unsigned Grid::started() const { return std::max(started_, rank_of(*interface_.thread) + 1); }
+
+// In a fiber, when its thread waits for the first time: lets the module start the threads after this one, which is the
+// last that the module has started.
+inline void Grid::note_started() {
+    abi::Index next = *interface_.thread;
+    const unsigned rank = rank_of(next);
+    if (++next.x == launch_.block.x) {
+        next.x = 0;
+        if (++next.y == launch_.block.y) {
+            next.y = 0;
+            ++next.z;
+        }
+    }
+    interface_.cursor->next = next;
+    started_ = rank + 1;
+}
+
 // Notes which thread runs on the fiber.
 inline void Grid::bind(Fiber *fiber) {
     const unsigned rank = rank_of(*interface_.thread);
     if (fiber_of_[rank] == fiber)
         return;
+    note_started();
     if (fiber_of_[fiber->rank] == fiber)
         fiber_of_[fiber->rank] = nullptr;
     fiber->rank = rank;
@@ -301,16 +327,13 @@ void Grid::run_threads(void *grid) {
     Fiber *fiber = self.current_;
     for (;;) {
         self.launch_.kernel->run(self.launch_.arguments.data());
+        self.started_ = self.threads_;
         self.progress_ = true;
         if (self.fiber_of_[fiber->rank] == fiber)
             self.fiber_of_[fiber->rank] = nullptr;
         self.spare_.push(fiber);
         self.go_on();
     }
-}
-
-inline unsigned Grid::rank_of(abi::Index thread) const {
-    return thread.x + launch_.block.x * (thread.y + launch_.block.y * thread.z);
 }
 
 unsigned Grid::lanes_of(unsigned warp) const {
@@ -497,7 +520,7 @@ void Grid::step(void *grid, bool write) {
 
 void Grid::look_at_clock() {
     const auto now = std::chrono::steady_clock::now();
-    const unsigned started = interface_.cursor->started;
+    const unsigned started = this->started();
     if (std::exchange(progress_, false) || std::exchange(last_started_, started) != started)
         last_progress_ = now;
     else if (now - last_progress_ > launch_.patience)
@@ -509,7 +532,7 @@ void Grid::look_at_clock() {
 
 // In a fiber: lets all other threads of the block that can go on run before this thread.
 void Grid::yield() {
-    const bool alone = waiting_ == 0 && ready_.first() == nullptr && interface_.cursor->started == threads_;
+    const bool alone = waiting_ == 0 && ready_.first() == nullptr && started() == threads_;
     if (alone)
         return;
     bind(current_);
@@ -575,7 +598,7 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
     const abi::Span found = self.resolved(address, size, write, site);
     if (self.races_ == nullptr || address - found.begin >= found.bytes)
         return found;
-    const auto slot = static_cast<unsigned>((address >> abi::page_shift) % abi::slot_count);
+    const auto slot = abi::slot_place(reinterpret_cast<std::uintptr_t>(site));
     // No other thread may use the stack of a thread.
     const abi::Range part = self.races_->open_slot(slot, address, {found.begin, found.begin + found.bytes},
                                                    !self.stacks_->contain(address));
@@ -607,7 +630,7 @@ abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool w
             if (size != 0)
                 record({address, size, write, code_of(site)}, *recorded);
             // The slot keeps its contents, because memory with a record is in no slot.
-            const abi::Span &slot = interface_.slots[(address >> abi::page_shift) % abi::slot_count];
+            const abi::Span &slot = interface_.slots[abi::slot_place(reinterpret_cast<std::uintptr_t>(site))];
             return {slot.begin, __atomic_load_n(&slot.bytes, __ATOMIC_RELAXED)};
         }
         Fiber *fiber = current_;
@@ -665,7 +688,7 @@ bool Grid::Position::operator==(const Position &other) const {
 // another thread, so the other threads go on before this thread. Otherwise the threads keep their order, which must not
 // depend on the time.
 void Grid::interrupt_thread(bool may_yield) {
-    const Position position{block_, interface_.cursor->started, switches_};
+    const Position position{block_, started(), switches_};
     const bool stuck = std::exchange(last_interruption_, position) == position;
     Fiber *fiber = resumed_ = current_;
     fiber->context.switch_to(scheduler_);

@@ -178,6 +178,8 @@ private:
     void use_own_memory();
 
     unsigned rank_of(abi::Index thread) const;
+    unsigned started() const;
+    void note_started();
     unsigned lanes_of(unsigned warp) const; // the lanes of a warp that the block has
     unsigned returned_lanes(unsigned warp) const;
     void bind(Fiber *fiber);
@@ -198,6 +200,7 @@ private:
     // Hot fields first
     const abi::Module &interface_;
     Fiber *current_ = nullptr;
+    unsigned started_ = 0; // the threads of the block up to the last that has waited, or all
     FiberQueue ready_;
     FiberQueue barrier_;
     unsigned waiting_ = 0;    // the number of threads that wait

@@ -41,7 +41,14 @@ public:
     void guard_up_to(std::size_t needed);
 
 private:
-    static constexpr std::size_t guard = 4096;
+#ifdef __aarch64__
+    static constexpr std::size_t page = 65536; // the largest of the sizes that a kernel of Linux may have
+    static constexpr std::size_t guard = 2 * page;
+#else
+    static constexpr std::size_t page = 4096;
+    static constexpr std::size_t guard = page;
+#endif
+    static_assert(size % page == 0 && (size + guard) / page % 2 == 1);
     // An odd number of pages. The stacks are used in turn. With a power of two, their pages would be in few sets of the
     // processor's caches.
     static constexpr std::size_t stride = size + guard;

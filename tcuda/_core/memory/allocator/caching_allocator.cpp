@@ -193,7 +193,7 @@ void CachingAllocator::add_segment(Pool &pool, Stream stream, bool is_large, Add
     ++statistics_.num_device_alloc;
     ++heap.segments;
     heap.in_segments += size;
-    history_.record(Action::segment_alloc, address, size, stream, stack);
+    history_.record_segment(Action::segment_alloc, address, size, stream, stack);
 }
 
 bool CachingAllocator::overlaps(Address address, std::size_t size) const {
@@ -254,12 +254,21 @@ int CachingAllocator::release_segment(Heap &heap, Block *block, std::vector<Retu
     statistics_.segment.add(heap.is_large, -1);
     if (segment->oversize)
         statistics_.oversize_segments.add(-1);
-    history_.record(Action::segment_free, segment->address, segment->size, heap.stream, segment->stack);
+    history_.record_segment(Action::segment_free, segment->address, segment->size, heap.stream, segment->stack);
     store_.remove(block);
     *released += segment->size;
     segments_.erase(segment);
     delete segment;
     return success;
+}
+
+void CachingAllocator::forget_uses(const Pool &pool) noexcept {
+    if (!history_.is_observed())
+        return;
+    each_segment([&](const Segment *segment) {
+        if (segment->heap->pool == &pool)
+            history_.forget(segment->address, segment->size);
+    });
 }
 
 void CachingAllocator::free_everything() {

@@ -125,6 +125,9 @@ public:
     // Offers the driver the memory again that it failed to take back.
     void retry() { expandable_.retry(); }
 
+    // Tells an observer that no work uses the memory of a pool, in which nothing is live.
+    void forget_uses(const Pool &pool) noexcept;
+
     // Frees all segments, also those with live blocks. Called when the ledger ends.
     void free_everything();
 

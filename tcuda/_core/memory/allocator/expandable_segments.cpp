@@ -18,15 +18,26 @@ std::size_t shares_ahead(const Heap &heap) { return heap.only_grows ? 4 : 16; }
 // The most by which a heap of small requests grows ahead.
 constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
 
-// Only whole pieces of physical memory can get a second address or go back to the driver. Each piece costs calls of the
-// driver. So the largest piece is a share of what the heap has, and no more than a share of a large request: a process
-// that shares an array sends a descriptor of each piece. Pieces of up to 16 MiB are always allowed.
-constexpr std::size_t shares_of_piece = 32, pieces_of_request = 8;
-constexpr std::size_t usual_piece = std::size_t(16) << 20, largest_piece = std::size_t(128) << 20;
+// Memory goes back to the driver in whole pieces, and a window shows whole pieces but for its two ends. Each piece
+// costs calls of the driver, also in a process that shares an array. So pieces are large in a heap that only grows,
+// whose blocks are likely to stay. Memory that comes later is reused in other sizes, and gets smaller pieces. A piece
+// is a share of what the heap has, and no more than a share of a large request. Pieces of a least size are always
+// allowed.
+struct PieceSizes {
+    std::size_t shares_of_heap, least;
+};
+constexpr PieceSizes lasting{32, std::size_t(16) << 20}, reused{256, std::size_t(4) << 20};
+constexpr std::size_t pieces_of_request = 8, largest_piece = std::size_t(128) << 20;
 
-// For a request of less than 10 MiB, a heap grows by a share of what the heap has, up to a usual piece. So a small
-// program holds little more than it needs, and a large program asks the driver rarely.
-constexpr std::size_t shares_of_step = 16;
+std::size_t piece_size(const Heap &heap, std::size_t size) {
+    const PieceSizes sizes = heap.only_grows ? lasting : reused;
+    const std::size_t share = std::max((heap.mapped + size) / sizes.shares_of_heap, size / pieces_of_request);
+    return std::clamp(share / small_segment * small_segment, sizes.least, largest_piece);
+}
+
+// For a request of less than 10 MiB, a heap grows by a share of what the heap has. So a small program holds little more
+// than it needs, and a large program asks the driver rarely.
+constexpr std::size_t shares_of_step = 16, largest_step = std::size_t(16) << 20;
 
 } // namespace
 
@@ -114,8 +125,8 @@ int ExpandableSegments::reserve_addresses(Heap &heap) {
 int ExpandableSegments::grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
     const std::size_t needed = needed_at(hole, size);
     if (has_windows(heap) && !Windows::are_full(heap)) {
-        const std::size_t free = windows_.free_pieces(heap);
-        const std::size_t missing = free < size ? round_up(size - free, small_segment) : needed;
+        const std::size_t largest = windows_.largest(heap);
+        const std::size_t missing = largest < size ? round_up(size - largest, small_segment) : needed;
         if (missing < needed)
             return grow_by(heap, hole, missing, size, limit, stack);
     }
@@ -137,11 +148,13 @@ int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std
                                 StackId stack) {
     std::size_t step = small_segment;
     if (heap.is_large && size < own_segment)
-        step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, usual_piece);
+        step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, largest_step);
     // A mapping takes the driver the same time for every size. So a heap that is nearly full grows by more than the
-    // request needs. A heap with much free memory in smaller blocks does not.
-    const std::size_t share = heap.is_large ? std::min(heap.mapped / shares_of_piece, largest_piece)
-                                            : std::min(heap.mapped / shares_ahead(heap), small_growth_limit);
+    // request needs. A heap with much free memory in smaller blocks does not, nor does a heap of large requests in
+    // which blocks were freed: windows can make the next large block of free memory.
+    std::size_t share = std::min(heap.mapped / shares_ahead(heap), small_growth_limit);
+    if (heap.is_large)
+        share = heap.only_grows ? std::min(heap.mapped / lasting.shares_of_heap, largest_piece) : 0;
     const std::size_t ahead =
         heap.is_large ? share / small_segment * small_segment : std::size_t(1) << log2_floor(share | 1);
     if (heap.free.bytes() <= ahead)
@@ -159,9 +172,7 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
     Segment &segment = *heap.expandable;
     if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm
         heap.holes.insert(splitter_.cut(hole, size));
-    const std::size_t share = std::max((heap.mapped + size) / shares_of_piece, size / pieces_of_request);
-    const std::size_t piece = std::clamp(share / small_segment * small_segment, usual_piece, largest_piece);
-    if (const int status = memory_.map(segment, hole->address, size, piece)) {
+    if (const int status = memory_.map(segment, hole->address, size, piece_size(heap, size))) {
         if (hole->after != nullptr && hole->after->is_hole()) {
             heap.holes.erase(hole->after);
             splitter_.absorb_after(hole);
@@ -170,7 +181,7 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId 
     }
     heap.holes.erase(hole);
 
-    history_.record(Action::segment_map, hole->address, size, heap.stream, stack);
+    history_.record_segment(Action::segment_map, hole->address, size, heap.stream, stack);
     splitter_.put_back(heap, hole);
     heap.mapped += size;
     statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(size));
@@ -245,7 +256,7 @@ int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from,
     statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(to - from));
     if (ranges != 0)
         statistics_.segment.add(heap.is_large, ranges);
-    history_.record(Action::segment_unmap, from, to - from, heap.stream, segment.stack);
+    history_.record_segment(Action::segment_unmap, from, to - from, heap.stream, segment.stack);
     return success;
 }
 

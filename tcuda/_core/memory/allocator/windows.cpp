@@ -20,11 +20,12 @@ void Windows::find_runs(const Heap &heap) {
     std::sort(runs_.begin(), runs_.end(), [](const Run &left, const Run &right) { return left.begin < right.begin; });
 }
 
-// Finds the pieces in the runs, and drops the runs without pieces.
-void Windows::find_pieces(const Heap &heap) {
+// Finds the pieces in the runs, and drops the runs in which no piece begins or ends.
+Windows::Found Windows::find_pieces(const Heap &heap) {
+    Found found;
     if (heap.expandable == nullptr) {
         runs_.clear();
-        return;
+        return found;
     }
     find_runs(heap);
     const Segment::Mappings &mappings = heap.expandable->mappings;
@@ -34,26 +35,34 @@ void Windows::find_pieces(const Heap &heap) {
         for (; piece != mappings.end() && piece->first + piece->second.size <= run.end; ++piece)
             run.last = piece->first + piece->second.size;
     }
-    const auto is_empty = [](const Run &run) { return run.size() == 0; };
-    runs_.erase(std::remove_if(runs_.begin(), runs_.end(), is_empty), runs_.end());
+    const auto is_within_a_piece = [](const Run &run) { return run.first > run.end; };
+    runs_.erase(std::remove_if(runs_.begin(), runs_.end(), is_within_a_piece), runs_.end());
+    for (const Run &run : runs_) {
+        found.whole += run.size();
+        if (run.first - run.begin > found.end.size) {
+            const auto piece = std::prev(mappings.lower_bound(run.first));
+            found.end = {piece->first, run.first - run.begin};
+        }
+    }
+    for (const Run &run : runs_)
+        if (run.end - run.last > found.begin.size && run.last != found.end.piece) // a window shows no piece twice
+            found.begin = {run.last, run.end - run.last};
+    return found;
 }
 
-std::size_t Windows::free_pieces(const Heap &heap) {
-    std::size_t bytes = 0;
+std::size_t Windows::largest(const Heap &heap) {
     try {
-        find_pieces(heap);
+        return find_pieces(heap).size();
     } catch (const std::bad_alloc &) {
         return 0;
     }
-    for (const Run &run : runs_)
-        bytes += run.size();
-    return bytes;
 }
 
-Windows::Run *Windows::run_around(const Window::Range &range) {
-    const auto after = std::upper_bound(runs_.begin(), runs_.end(), range.begin,
+// The run that has all bytes of a range; null if there is none.
+Windows::Run *Windows::run_around(Address begin, Address end) {
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), begin,
                                         [](Address address, const Run &run) { return address < run.begin; });
-    if (after == runs_.begin() || std::prev(after)->end < range.end)
+    if (after == runs_.begin() || std::prev(after)->end < end)
         return nullptr;
     return &*std::prev(after);
 }
@@ -63,7 +72,7 @@ Windows::Run *Windows::run_around(const Window::Range &range) {
 bool Windows::open_kept(Heap &heap, std::size_t size) {
     bool searched = false;
     for (const auto &window : heap.windows) {
-        if (window->open || window->broken || window->segment.size < size)
+        if (window->open || window->broken || window->size < size)
             continue;
         try {
             if (!std::exchange(searched, true))
@@ -71,29 +80,51 @@ bool Windows::open_kept(Heap &heap, std::size_t size) {
         } catch (const std::bad_alloc &) {
             return false;
         }
-        const auto is_free = [&](const Window::Range &range) { return run_around(range) != nullptr; };
-        if (std::all_of(window->ranges.begin(), window->ranges.end(), is_free))
-            return open(heap, *window);
+        if (open(heap, *window, size))
+            return true;
     }
     return false;
 }
 
-// Moves the pieces from home to the window. All of them are in `runs_`. False without host memory.
-bool Windows::open(Heap &heap, Window &window) {
+// Moves memory from home to the window: as little as a request needs, but some of each piece. `runs_` are the runs of
+// the heap. False without host memory, or if the memory is not free.
+bool Windows::open(Heap &heap, Window &window, std::size_t size) {
+    const std::size_t first_piece = window.segment.mappings.begin()->second.size;
+    const std::size_t last_piece = window.segment.mappings.rbegin()->second.size;
+    Window::Range &front = window.ranges.front(), &back = window.ranges.back();
+    const Run *begin = run_around(front.begin + first_piece - unit, front.end);
+    const Run *end = run_around(back.begin, back.end - last_piece + unit);
+    if (begin == nullptr || end == nullptr)
+        return false;
+    Address from = std::max(begin->begin, front.begin), to = std::min(end->end, back.end);
+    const std::size_t free = window.size - (from - front.begin) - (back.end - to);
+    if (free < size)
+        return false;
+    for (auto range = window.ranges.begin() + 1; range < window.ranges.end() - 1; ++range)
+        if (run_around(range->begin, range->end) == nullptr)
+            return false;
     if (!store_.has_spare(2 * window.ranges.size() + 1)) // for the rests of the blocks at home, and for the window
         return false;
+    // The rest stays at home: first of the last piece, then of the first piece.
+    const std::size_t behind = std::min(free - size, to - (back.end - last_piece) - unit);
+    to -= behind;
+    from += std::min(free - size - behind, front.begin + first_piece - unit - from);
+
     std::uint64_t freed_at = 0;
-    // From the last range to the first: the part of a block before a range stays in the same object.
-    for (auto range = window.ranges.rbegin(); range != window.ranges.rend(); ++range) {
-        Block *block = run_around(*range)->block;
+    std::size_t used = 0;
+    for (Window::Range &range : window.ranges) {
+        const Address first = &range == &front ? from : range.begin, last = &range == &back ? to : range.end;
+        Block *block = run_around(first, last)->block;
+        while (block->address + block->size <= first) // another range may have divided the block
+            block = block->after;
         freed_at = std::max(freed_at, block->freed_at);
-        range->elsewhere = splitter_.take_out(heap, block, range->begin, range->end, Block::State::elsewhere);
-        history_.note_move(Action::segment_unmap, range->begin, range->end - range->begin, heap.stream,
-                           window.segment.stack);
+        range.elsewhere = splitter_.take_out(heap, block, first, last, Block::State::elsewhere);
+        used += last - first;
+        history_.note_move(Action::segment_unmap, first, last - first, heap.stream, window.segment.stack);
     }
     Block *block = store_.make();
-    block->address = window.segment.address;
-    block->size = window.segment.size;
+    block->address = window.segment.address = window.address + (from - front.begin);
+    block->size = window.segment.size = used;
     block->segment = &window.segment;
     block->state = Block::State::elsewhere;
     block->is_large = heap.is_large;
@@ -115,6 +146,8 @@ void Windows::close(Heap &heap, Block *block) {
     history_.note_move(Action::segment_unmap, block->address, block->size, heap.stream, window.segment.stack);
     store_.remove(block);
     window.segment.first = nullptr;
+    window.segment.address = window.address;
+    window.segment.size = window.size;
     window.open = false;
     window.closed_at = freed_at;
     for (Window::Range &range : window.ranges) {
@@ -127,27 +160,34 @@ void Windows::close(Heap &heap, Block *block) {
 
 // Making
 
-// Chooses free pieces of at least `size` bytes: as few runs as possible, and of the last run no more than needed.
+// Chooses free pieces for a window: the longest free end of a piece, as few runs of whole pieces as possible, and the
+// longest free begin of a piece.
 bool Windows::choose(Heap &heap, std::size_t size, Pieces &pieces) {
-    if (free_pieces(heap) < size)
+    const Found found = find_pieces(heap);
+    if (found.size() < size)
         return false;
+    Segment::Mappings &mappings = heap.expandable->mappings;
+    if (found.end.size != 0)
+        pieces.push_back(mappings.find(found.end.piece));
+    std::size_t left = size - found.end.size; // a free end of this size would be a free block for the request
     std::vector<Run> runs = runs_;
     std::sort(runs.begin(), runs.end(), [](const Run &left, const Run &right) { return left.size() > right.size(); });
-    std::size_t left = size;
-    for (std::size_t at = 0; left != 0; ++at) {
+    for (std::size_t at = 0; left > found.begin.size; ++at) {
         std::size_t last = at;
-        while (last + 1 < runs.size() && runs[last + 1].size() >= left)
+        while (last + 1 < runs.size() && runs[last + 1].size() + found.begin.size >= left)
             ++last;
-        Segment::Mappings &mappings = heap.expandable->mappings;
-        for (auto piece = mappings.find(runs[last].first); left != 0 && piece->first < runs[last].last; ++piece) {
+        for (auto piece = mappings.find(runs[last].first);
+             left > found.begin.size && piece != mappings.end() && piece->first < runs[last].last; ++piece) {
             pieces.push_back(piece);
             left -= std::min(left, piece->second.size);
-            if (std::next(piece) == mappings.end())
-                break;
         }
         if (pieces.size() > most_pieces)
             return false;
     }
+    const auto by_address = [](const auto &left, const auto &right) { return left->first < right->first; };
+    std::sort(pieces.begin() + (found.end.size != 0), pieces.end(), by_address);
+    if (left != 0)
+        pieces.push_back(mappings.find(found.begin.piece));
     return true;
 }
 
@@ -158,8 +198,6 @@ bool Windows::make(Heap &heap, std::size_t size) {
         Pieces pieces;
         if (!choose(heap, size, pieces))
             return false;
-        const auto by_address = [](const auto &left, const auto &right) { return left->first < right->first; };
-        std::sort(pieces.begin(), pieces.end(), by_address);
         auto made = std::make_unique<Window>();
         Window &window = *made;
         window.segment.heap = &heap;
@@ -168,7 +206,7 @@ bool Windows::make(Heap &heap, std::size_t size) {
         window.segment.stack = heap.expandable->stack;
         for (const auto &piece : pieces) {
             const Address end = piece->first + piece->second.size;
-            window.segment.size += piece->second.size;
+            window.size += piece->second.size;
             if (!window.ranges.empty() && window.ranges.back().end == piece->first)
                 window.ranges.back().end = end;
             else
@@ -176,10 +214,12 @@ bool Windows::make(Heap &heap, std::size_t size) {
         }
         heap.windows.reserve(heap.windows.size() + 1);
         unreleased_.reserve(unreleased_.size() + heap.windows.size() + 1); // so that let_go() cannot fail
-        if (driver_.reserve(device_, window.segment.size, &window.segment.address) != success)
+        if (driver_.reserve(device_, window.size, &window.address) != success)
             return false;
+        window.segment.address = window.address;
+        window.segment.size = window.size;
         const int status = map(window, pieces);
-        if (status == success && open(heap, window)) {
+        if (status == success && open(heap, window, size)) {
             heap.windows.push_back(std::move(made));
             return true;
         }
@@ -194,7 +234,7 @@ bool Windows::make(Heap &heap, std::size_t size) {
 }
 
 int Windows::map(Window &window, const Pieces &pieces) {
-    Address at = window.segment.address;
+    Address at = window.address;
     for (const auto &piece : pieces) {
         const std::size_t size = piece->second.size;
         Segment::Mappings::iterator added;
@@ -234,7 +274,7 @@ int Windows::unmap(Window &window) {
 
 // Gives the addresses of an unmapped window back.
 void Windows::let_go(std::unique_ptr<Window> window) {
-    if (driver_.release(device_, window->segment.address, window->segment.size) != success)
+    if (driver_.release(device_, window->address, window->size) != success)
         unreleased_.push_back(std::move(window));
 }
 
@@ -274,8 +314,7 @@ void Windows::unmap_stale(Heap &heap, std::uint64_t settled) {
 
 void Windows::retry() {
     for (std::size_t at = unreleased_.size(); at-- > 0;) {
-        const Segment &segment = unreleased_[at]->segment;
-        if (driver_.release(device_, segment.address, segment.size) != success)
+        if (driver_.release(device_, unreleased_[at]->address, unreleased_[at]->size) != success)
             continue;
         std::swap(unreleased_[at], unreleased_.back());
         unreleased_.pop_back();

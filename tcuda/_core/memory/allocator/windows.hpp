@@ -18,13 +18,13 @@
 
 namespace tcuda {
 
-// The windows of the heaps of large requests. A window makes one free block of free pieces that are not neighbours,
-// without new memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after
-// the work that used the pieces at home.
+// The windows of the heaps of large requests. A window makes one free block of free memory that lies apart, without new
+// memory. Nothing has to be waited for: the work that uses the window runs on the stream of the heap, after the work
+// that used the memory at home.
 //
 // A window is kept when its block is freed, so that a program that repeats itself maps nothing again. The oldest window
-// is opened that is large enough for a request and whose pieces are free. By this rule, a repetition opens the same
-// windows as the repetition before: every younger window came later in that repetition, too.
+// is opened whose pieces have enough free memory for a request. By this rule, a repetition opens the same windows as
+// the repetition before: every younger window came later in that repetition, too.
 class Windows {
 public:
     // The most windows of a heap, and the most pieces of a window. Recorded programs need far less. The bounds limit
@@ -41,14 +41,14 @@ public:
     // Opens a kept window for a request of `size` bytes. Calls no driver. Whether there was one.
     bool open_kept(Heap &heap, std::size_t size);
 
-    // Makes a window for a request of `size` bytes, and opens the window. False if the free pieces of the heap are not
+    // Makes a window for a request of `size` bytes, and opens the window. False if the free memory of the heap is not
     // enough, if the heap has too many windows, or if the driver or the host has no memory for the window.
     bool make(Heap &heap, std::size_t size);
 
-    // The bytes of all free pieces of a heap.
-    std::size_t free_pieces(const Heap &heap);
+    // The bytes of the largest window that make() could make, without regard to `most_pieces`.
+    std::size_t largest(const Heap &heap);
 
-    // Closes a window that is free as a whole. `block` is the block of the window. The pieces become free at home.
+    // Closes a window that is free as a whole. `block` is the block of the window. The memory becomes free at home.
     // Needs no host memory, and cannot fail.
     void close(Heap &heap, Block *block);
 
@@ -69,21 +69,34 @@ public:
     void free_everything(Heap &heap);
 
 private:
-    // A free block of the expandable segment, and the whole pieces in the block.
+    // A free block of the expandable segment, and the whole pieces in the block. The block may begin with the end of a
+    // piece, and end with the begin of a piece.
     struct Run {
         Address begin, end;
         Block *block;
-        Address first = 0, last = 0; // the begin and the end of the pieces
+        Address first = 0, last = 0; // the begin and the end of the whole pieces
 
         std::size_t size() const { return last - first; }
+    };
+    // A free part at the begin or at the end of a piece that is in use.
+    struct Part {
+        Address piece = 0;
+        std::size_t size = 0;
+    };
+    // The free memory of a heap of which a window can be made.
+    struct Found {
+        std::size_t whole = 0; // the bytes of the pieces that are free as a whole
+        Part end, begin; // the longest free end and the longest free begin of a piece
+
+        std::size_t size() const { return end.size + whole + begin.size; }
     };
     using Pieces = std::vector<Segment::Mappings::iterator>;
 
     void find_runs(const Heap &heap);
-    void find_pieces(const Heap &heap);
-    Run *run_around(const Window::Range &range);
+    Found find_pieces(const Heap &heap);
+    Run *run_around(Address begin, Address end);
     bool choose(Heap &heap, std::size_t size, Pieces &pieces);
-    bool open(Heap &heap, Window &window);
+    bool open(Heap &heap, Window &window, std::size_t size);
     int map(Window &window, const Pieces &pieces);
     int unmap(Window &window);
     void let_go(std::unique_ptr<Window> window);
@@ -94,7 +107,7 @@ private:
     BlockSplitter &splitter_;
     Statistics &statistics_;
     History &history_;
-    std::vector<Run> runs_;                           // the result of find_runs(), in ascending order
+    std::vector<Run> runs_; // the result of find_runs(), in ascending order
     std::vector<std::unique_ptr<Window>> unreleased_; // the driver failed to take their addresses back
 };
 

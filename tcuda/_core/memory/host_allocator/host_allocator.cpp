@@ -213,7 +213,7 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
     ++statistics_.num_host_alloc;
     statistics_.allocations.increase(1);
     statistics_.allocated_bytes.increase(static_cast<std::int64_t>(segment.size));
-    history_.record(Action::segment_alloc, segment.address, segment.size, 0, segment.stack);
+    history_.record_segment(Action::segment_alloc, segment.address, segment.size, 0, segment.stack);
     return success;
 }
 
@@ -277,7 +277,7 @@ bool HostAllocator::release_segment(Lock &lock, HostBlock *block) {
     statistics_.allocated_bytes.decrease(static_cast<std::int64_t>(segment.size));
     if (segment.reserve)
         reserve_ = 0;
-    history_.record(Action::segment_free, segment.address, segment.size, 0, segment.stack);
+    history_.record_segment(Action::segment_free, segment.address, segment.size, 0, segment.stack);
     return true;
 }
 
@@ -433,6 +433,11 @@ void HostAllocator::set_metadata(Metadata metadata) {
 std::vector<Occurrence> HostAllocator::events() {
     const Lock lock(mutex_);
     return history_.events();
+}
+
+SegmentChanges::Bytes HostAllocator::take_segment_changes() {
+    const Lock lock(mutex_);
+    return history_.take_segment_changes();
 }
 
 std::vector<HostSegmentView> HostAllocator::snapshot() {

@@ -93,6 +93,7 @@ public:
     void keep_stacks(bool wanted);
     void set_metadata(Metadata metadata);
     std::vector<Occurrence> events();
+    SegmentChanges::Bytes take_segment_changes();
     std::vector<HostSegmentView> snapshot();
 
     // In a forked child, frees do nothing from now on. At the exit of the interpreter, frees only count from now on,

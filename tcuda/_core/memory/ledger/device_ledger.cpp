@@ -41,50 +41,46 @@ DeviceLedger::~DeviceLedger() {
 // Allocating
 
 Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
-                               std::size_t *block_size, void (*reclaim)()) {
+                               std::size_t *block_size, Relief *relief) {
     if (size == 0)
         return 0;
-    const StackId noted = stack(Stacks::live);
-    const NotedCall call(records_stacks(), noted);
-    const StackId caller = is_observed() ? caller_stack(noted) : 0;
-    const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
-    std::size_t held = 0;
-    {
-        Lock lock(mutex_);
-        if (!waits_.empty() || checkpoint_.is_recorded())
-            settle(lock, false);
-        Pool &pool = routes_.empty() ? pools_.common() : routes_.pool_for(capture, pools_.common());
-        Block *block = nullptr;
-        if (source != nullptr && &pool == &pools_.common()) {
-            block = take_from_source(lock, source, size, stream);
-        } else if (const std::size_t rounded = native_.rounded(size)) {
-            block = take(pool, stream, rounded);
-            if (block == nullptr)
-                block = take_or_grow(lock, pool, stream, rounded, noted);
-        } else {
-            ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
+    for (;;) {
+        const StackId noted = stack(Stacks::live);
+        {
+            const NotedCall call(records_stacks(), noted);
+            const StackId caller = is_observed() ? caller_stack(noted) : 0;
+            const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
+            Lock lock(mutex_);
+            if (!waits_.empty() || checkpoint_.is_recorded())
+                settle(lock, false);
+            Pool &pool = routes_.empty() ? pools_.common() : routes_.pool_for(capture, pools_.common());
+            Block *block = nullptr;
+            if (source != nullptr && &pool == &pools_.common()) {
+                block = take_from_source(lock, source, size, stream);
+            } else if (const std::size_t rounded = native_.rounded(size)) {
+                block = take(pool, stream, rounded);
+                if (block == nullptr)
+                    block = take_or_grow(lock, pool, stream, rounded, noted);
+            } else {
+                ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
+            }
+            if (block != nullptr) {
+                live_.add(block, size, capture, noted);
+                if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
+                    observer->memory_allocated(block->address, size, device_, stream, caller);
+                if (block_size != nullptr)
+                    *block_size = block->size;
+                if (poison_.is_on())
+                    poison_.fill(lock, block);
+                return block->address;
+            }
         }
-        if (block != nullptr) {
-            live_.add(block, size, capture, noted);
-            if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
-                observer->memory_allocated(block->address, size, device_, stream, caller);
-            if (block_size != nullptr)
-                *block_size = block->size;
-            if (poison_.is_on())
-                poison_.fill(lock, block);
-            return block->address;
+        // Here the thread has Python's lock again, if the thread had the lock before.
+        if (relief == nullptr || !relief->relieve(device_, size)) {
+            Lock lock(mutex_);
+            fail(lock, size, stream, noted);
         }
-        if (reclaim == nullptr)
-            fail(lock, size, stream, noted);
-        held = statistics_.allocated();
     }
-    reclaim(); // here the thread has Python's lock again
-    {
-        Lock lock(mutex_);
-        if (statistics_.allocated() >= held)
-            fail(lock, size, stream, noted);
-    }
-    return allocate(size, stream, source, block_size);
 }
 
 // Takes free memory. Makes room in the table of live blocks before, so that nothing can fail once the block is taken.
@@ -251,6 +247,12 @@ StackId DeviceLedger::stack_of(Address address) {
     return block == nullptr ? 0 : block->stack;
 }
 
+bool DeviceLedger::can_move(Address address) {
+    const Lock lock(mutex_);
+    const Block *block = live_.find_allocated(address);
+    return block != nullptr && block->holds == 0 && (block->pool == nullptr || block->pool == &pools_.common());
+}
+
 std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
     const Lock lock(mutex_);
     return find_block_around(native_, live_, address);
@@ -372,12 +374,17 @@ bool DeviceLedger::is_capturing() {
 
 // Captures
 
+void DeviceLedger::prepare_capture() {
+    Lock lock(mutex_);
+    if (checkpoint_.is_recorded() && !captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
+}
+
 void DeviceLedger::begin_capture(PoolId id, CaptureId capture) {
     const Lock lock(mutex_);
     routes_.reserve_one(); // the capture and its route are made together, or neither
     captures_.reserve_one();
-    Pool &pool = pools_.open(id, nullptr, true, false);
-    pool.captured = true;
+    Pool &pool = pools_.open_for_capture(id);
     captures_.begin(capture);
     routes_.begin_capture(pool, capture);
 }
@@ -422,19 +429,31 @@ std::vector<Address> DeviceLedger::hold(const std::vector<Address> &addresses, C
     return holds_.hold(addresses, capture);
 }
 
+void DeviceLedger::release_holds(const std::vector<Address> &held, bool replayed) {
+    Lock lock(mutex_);
+    std::list<GraphHolds::Hold> own = holds_.own(held);
+    release_own(lock, own, replayed);
+    if (!captures_.any() && checkpoint_.advance(lock))
+        settle_replays(lock);
+}
+
 void DeviceLedger::release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
     Lock lock(mutex_);
     std::list<GraphHolds::Hold> own = holds_.own(held);
     note_replays(pools_.at(id));
     const bool last = pools_.release(id);
-    if (!replayed)
-        holds_.release(lock, own);
-    else if (!own.empty())
-        holds_.release_later(own, checkpoint_.request());
+    release_own(lock, own, replayed);
     if (!captures_.any() && checkpoint_.advance(lock))
         settle_replays(lock);
     else if (last)
         reclaimer_.give_back_idle_pools(lock);
+}
+
+void DeviceLedger::release_own(Lock &lock, std::list<GraphHolds::Hold> &own, bool replayed) {
+    if (!replayed)
+        holds_.release(lock, own);
+    else if (!own.empty())
+        holds_.release_later(own, checkpoint_.request());
 }
 
 // Pools
@@ -475,10 +494,10 @@ void DeviceLedger::end_pool(PoolId id, std::uint64_t use) noexcept {
 
 // Reserved memory
 
-void DeviceLedger::empty_cache() {
+void DeviceLedger::empty_cache(bool keep_spare) {
     Lock lock(mutex_);
     settle(lock, true);
-    reclaimer_.give_back_everything(lock, nullptr);
+    reclaimer_.give_back_everything(lock, nullptr, keep_spare);
     imported_.retry();
 }
 
@@ -610,6 +629,11 @@ StackId DeviceLedger::caller_stack(StackId noted) const { return noted != 0 ? no
 std::vector<Occurrence> DeviceLedger::events() {
     const Lock lock(mutex_);
     return history_.events();
+}
+
+SegmentChanges::Bytes DeviceLedger::take_segment_changes() {
+    const Lock lock(mutex_);
+    return history_.take_segment_changes();
 }
 
 std::vector<SegmentView> DeviceLedger::snapshot(const PoolId *only) {

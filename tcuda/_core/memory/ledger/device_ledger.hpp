@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,7 @@
 #include "memory/ledger/pool_routes.hpp"
 #include "memory/ledger/pools.hpp"
 #include "memory/ledger/reclaimer.hpp"
+#include "memory/ledger/relief.hpp"
 #include "memory/ledger/reported_segments.hpp"
 #include "memory/ledger/segment_view.hpp"
 #include "memory/ledger/sharing.hpp"
@@ -56,9 +58,9 @@ public:
     // Memory of at least `size` bytes from `source`, or from the caching allocator if `source` is null; 0 if `size` is
     // 0. `block_size`, unless it is null, becomes the size of the block, all of which belongs to the caller. Throws
     // OutOfMemory, DriverError or DuplicatePointer; then only the counts of failures have changed. If there is no room,
-    // calls `reclaim`, which may free memory, without a lock, and tries again if memory was freed.
+    // also after the cache was given back, asks `relief` whether to try again.
     Address allocate(std::size_t size, Stream stream, const std::shared_ptr<ExternalSource> &source,
-                     std::size_t *block_size = nullptr, void (*reclaim)() = nullptr);
+                     std::size_t *block_size = nullptr, Relief *relief = nullptr);
 
     // False, with nothing changed, if no allocation begins at `address`.
     bool free(Address address) noexcept;
@@ -72,6 +74,10 @@ public:
 
     // The number of the Python stack of the allocation that begins at `address`, 0 if none is noted.
     StackId stack_of(Address address);
+
+    // Whether the program may keep the contents of the allocation that begins at `address` elsewhere. False if none
+    // begins there, if a graph or a capture needs the address, and for memory of a private pool.
+    bool can_move(Address address);
 
     // The block that contains `address`, whether the block is allocated or free.
     std::optional<FoundBlock> block_at(Address address);
@@ -93,17 +99,21 @@ public:
     // Captures. All allocations on the streams of a capture go to a pool, which is made if there is none. Other memory
     // that this thread frees keeps its contents until the capture ends, because the graph may read it. The graph is a
     // user of the pool until release_graph().
+    // Called before a stream begins to capture: looks whether the memory of released graphs may go to the capture.
+    void prepare_capture();
     void begin_capture(PoolId id, CaptureId capture);
     void end_capture(CaptureId capture) noexcept;
     bool has_capture(CaptureId capture);
     // The body of a conditional node, which is a part of a capture with a number of its own.
     void begin_part(CaptureId capture, CaptureId part);
     void end_part(CaptureId part) noexcept;
-    // Keeps the allocations that have one of these addresses until release_graph(), also if they are freed before.
-    // Leaves out the allocations that were made in the capture. Returns where the allocations begin.
+    // Keeps the allocations that have one of these addresses until release_holds() or release_graph(), also if they are
+    // freed before. Leaves out the allocations that were made in the capture. Returns where the allocations begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
-    // Lets go of those `held` addresses that are on this device, and of the pool. The memory goes back once the device
-    // has done the replays. Waits for nothing.
+    // Lets go of those `held` addresses that are on this device. The memory goes back once the device has done the
+    // replays. Waits for nothing.
+    void release_holds(const std::vector<Address> &held, bool replayed);
+    // The same, and lets go of the pool.
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed);
 
     // Pools. A pool exists until it has no users and none of its memory is in use; then its memory is given back.
@@ -133,7 +143,7 @@ public:
 
     // Reserved memory
 
-    void empty_cache();
+    void empty_cache(bool keep_spare = false); // whether the spare pool is kept for the next capture
 
     // Segments for external sources that report their segments. 0 if there is no memory.
     Address allocate_segment(std::size_t size);
@@ -185,6 +195,9 @@ public:
 
     std::vector<Occurrence> events();
 
+    // What came from the driver and went back since the last call.
+    SegmentChanges::Bytes take_segment_changes();
+
     // The segments of a pool, or of all pools if `pool` is null. The history records the snapshot.
     std::vector<SegmentView> snapshot(const PoolId *pool);
 
@@ -203,6 +216,7 @@ private:
     CaptureId capture_of(Stream stream);
     void settle(Lock &lock, bool wait);
     void note_replays(Pool &pool);
+    void release_own(Lock &lock, std::list<GraphHolds::Hold> &own, bool replayed);
     void settle_replays(Lock &lock);
 
     // Each component has state of its own, all of it guarded by `mutex_`. A component takes no lock itself: it gets the

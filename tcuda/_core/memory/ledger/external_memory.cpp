@@ -68,7 +68,7 @@ Block *ExternalMemory::adopt(const std::shared_ptr<ExternalSource> &source, Addr
         statistics_.reserved_bytes.add(block->is_large, static_cast<std::int64_t>(size));
         statistics_.segment.add(block->is_large, 1);
         ++statistics_.num_device_alloc;
-        history_.record(Action::segment_alloc, address, size, stream, 0);
+        history_.record_segment(Action::segment_alloc, address, size, stream, 0);
     }
     return block;
 }
@@ -83,7 +83,7 @@ void ExternalMemory::free(Lock &lock, Block *block) {
         statistics_.reserved_bytes.add(block->is_large, -static_cast<std::int64_t>(size));
         statistics_.segment.add(block->is_large, -1);
         ++statistics_.num_device_free;
-        history_.record(Action::segment_free, address, size, stream, block->stack);
+        history_.record_segment(Action::segment_free, address, size, stream, block->stack);
     }
     lives_.untie(*block->life);
     blocks_.remove(block);

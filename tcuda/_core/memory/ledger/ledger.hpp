@@ -35,14 +35,17 @@ public:
             throw DriverError(status, "taking the device into use");
     }
 
+    // Makes the context of the device current in this thread if no context is current. Returns a status.
+    int enter(int device) { return driver_.enter(device); }
+
     int devices() const { return static_cast<int>(ledgers_.size()); }
     DeviceLedger &of(int device) { return *ledgers_.at(static_cast<std::size_t>(device)); }
 
     Address allocate(int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr,
-                     void (*reclaim)() = nullptr) {
+                     Relief *relief = nullptr) {
         const bool caching = caching_.load(std::memory_order_relaxed);
         const auto &source = caching ? *source_.load(std::memory_order_acquire) : uncached_;
-        return of(device).allocate(size, stream, source, block_size, reclaim);
+        return of(device).allocate(size, stream, source, block_size, relief);
     }
 
     // False if no live allocation of any device begins at `address`.
@@ -68,8 +71,12 @@ public:
     void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
     bool caching() const { return caching_.load(std::memory_order_relaxed); }
 
-    // Captures, on the streams of all devices. begin_capture() is called after `stream` has begun to capture, and
-    // returns the number of the capture.
+    // Captures, on the streams of all devices. prepare_capture() is called before `stream` begins to capture, and
+    // begin_capture() after that. The result is the number of the capture.
+    void prepare_capture() {
+        for (const auto &ledger : ledgers_)
+            ledger->prepare_capture();
+    }
     CaptureId begin_capture(PoolId id, int device, Stream stream) {
         CaptureId capture = 0;
         if (const int status = driver_.capture_of(device, stream, &capture))
@@ -128,18 +135,13 @@ public:
         held.insert(held.end(), own.begin(), own.end());
         return held;
     }
+    void release_holds(const std::vector<Address> &held, bool replayed) {
+        host_.release(held);
+        for_each_ledger([&](DeviceLedger &ledger) { ledger.release_holds(held, replayed); });
+    }
     void release_graph(PoolId id, const std::vector<Address> &held, bool replayed) {
         host_.release(held);
-        std::exception_ptr failure;
-        for (const auto &ledger : ledgers_) {
-            try {
-                ledger->release_graph(id, held, replayed);
-            } catch (...) {
-                failure = std::current_exception();
-            }
-        }
-        if (failure)
-            std::rethrow_exception(failure);
+        for_each_ledger([&](DeviceLedger &ledger) { ledger.release_graph(id, held, replayed); });
     }
 
     // While the result lives, the events that this thread causes have the stack of the caller in the histories. All
@@ -173,6 +175,20 @@ public:
     }
 
 private:
+    // Calls `function` for each device, also after a failure, and then throws the last failure.
+    template <typename Function> void for_each_ledger(Function function) {
+        std::exception_ptr failure;
+        for (const auto &ledger : ledgers_) {
+            try {
+                function(*ledger);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+        }
+        if (failure)
+            std::rethrow_exception(failure);
+    }
+
     Driver &driver_;
     CaptureGate gate_;
     std::mutex mutex_;

@@ -7,6 +7,46 @@
 
 namespace tcuda {
 
+Pool &Pools::open_for_capture(PoolId id) {
+    const auto known = private_.find(id);
+    if (spare_ != nullptr && (known == private_.end() || (known->second->captured && known->second->uses == 0))) {
+        if (known != private_.end())
+            take_number(*known->second);
+        Pool &spare = *spare_;
+        drop_spare();
+        const bool is_usable = std::all_of(spare.heaps.begin(), spare.heaps.end(),
+                                           [](const auto &heap) { return heap->end == nullptr && heap->pins == 0; });
+        if (is_usable && spare.pins == 0) {
+            give_number(spare, id);
+            spare.id = id;
+            spare.released = 0;
+            spare.captured = false; // so that open() leaves the number to the pool
+        }
+    }
+    Pool &pool = open(id, nullptr, true, false);
+    pool.captured = true;
+    return pool;
+}
+
+bool Pools::keep_spare(Pool &pool, std::uint64_t settled) {
+    constexpr std::size_t most_bytes = 2 << 20; // the segment of small requests
+    const bool is_plain = pool.captured && pool.library == nullptr && pool.split && !pool.use_on_oom;
+    if (spare_ != nullptr || !is_plain || pool.uses != 0 || pool.pins != 0 || pool.live != 0)
+        return false;
+    std::size_t bytes = 0;
+    bool is_idle = true;
+    for (const auto &heap : pool.heaps) {
+        bytes += heap->free.bytes();
+        is_idle = is_idle && heap->end == nullptr && heap->pins == 0 && heap->is_unused();
+        heap->free.each([&](const Block *block) { is_idle = is_idle && block->freed_at <= settled; });
+    }
+    if (!is_idle || bytes == 0 || bytes > most_bytes)
+        return false;
+    unused_.remove(pool);
+    spare_ = &pool;
+    return true;
+}
+
 Pool &Pools::open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
     if (const auto known = private_.find(id);
         known != private_.end() && known->second->captured && known->second->uses == 0)
@@ -23,9 +63,11 @@ Pool &Pools::open(PoolId id, std::shared_ptr<ExternalSource> library, bool split
     return *pool;
 }
 
-void Pools::take_number(Pool &pool) {
+void Pools::take_number(Pool &pool) { give_number(pool, {std::numeric_limits<std::uint64_t>::max(), ++nameless_}); }
+
+void Pools::give_number(Pool &pool, PoolId key) {
     auto node = private_.extract(pool.key);
-    pool.key = node.key() = {std::numeric_limits<std::uint64_t>::max(), ++nameless_};
+    pool.key = node.key() = key;
     private_.insert(std::move(node));
 }
 

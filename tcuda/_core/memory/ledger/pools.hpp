@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "memory/allocator/caching_allocator.hpp"
@@ -28,6 +29,18 @@ public:
     // Adds a user to a pool. The pool is made, with these properties, if there is none of this number. A device may
     // still run the graphs of a pool that graphs have used and released. So such a pool loses its number to a new pool.
     Pool &open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);
+    // The same for a capture. The spare pool takes the place of a new pool.
+    Pool &open_for_capture(PoolId id);
+
+    // Makes a pool without users the spare pool: a small pool that graphs used, whose memory no work uses, so that a
+    // program that captures again and again takes no memory from the driver. False, with nothing changed, if there is a
+    // spare pool, or if memory of this pool was freed after the count `settled` of frees.
+    bool keep_spare(Pool &pool, std::uint64_t settled);
+    // Makes the spare pool a pool without users again.
+    void drop_spare() {
+        if (spare_ != nullptr)
+            unused_.add(*std::exchange(spare_, nullptr));
+    }
 
     // Takes a user from a pool. Returns whether that was the last user. Throws std::out_of_range, with nothing changed,
     // if the pool has no user.
@@ -80,7 +93,9 @@ public:
 private:
     CachingAllocator &native_;
     Pool common_;
+    Pool *spare_ = nullptr; // not in `unused_`
     void take_number(Pool &pool);
+    void give_number(Pool &pool, PoolId key);
 
     std::map<PoolId, std::unique_ptr<Pool>> private_; // by number; pools without a number have keys that no number has
     std::uint64_t nameless_ = 0; // how many pools have lost their numbers

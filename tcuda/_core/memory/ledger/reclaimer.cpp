@@ -22,6 +22,8 @@ constexpr std::uint64_t handed_out_per_early_byte = 16;
 void Reclaimer::give_back_idle(Lock &lock, std::size_t enough, Stream current) {
     if (!settings_.trim_always) {
         const bool is_short = limit_.is_set() && !limit_.allows(lock, enough, statistics_.reserved());
+        if (is_short)
+            pools_.drop_spare();
         recycle(lock, enough, false, &current, is_short ? From::everywhere : From::destroyed_streams);
         return;
     }
@@ -45,21 +47,40 @@ void Reclaimer::collect_garbage(Lock &lock, std::size_t size, Stream current) {
     const auto limit = static_cast<double>(limit_.bytes(lock));
     const auto threshold = static_cast<std::size_t>(settings_.garbage_collection_threshold * limit);
     const std::size_t after = statistics_.reserved() + segment_size(size);
-    if (after > threshold)
-        recycle(lock, after - threshold, true, &current, From::everywhere);
+    if (after <= threshold)
+        return;
+    pools_.drop_spare();
+    recycle(lock, after - threshold, true, &current, From::everywhere);
 }
 
-void Reclaimer::give_back_everything(Lock &lock, const Stream *current) {
+void Reclaimer::give_back_everything(Lock &lock, const Stream *current, bool keep_spare) {
+    if (!keep_spare)
+        pools_.drop_spare();
     recycle(lock, everything, true, current, From::everywhere);
     external_.empty_caches(lock);
 }
 
-void Reclaimer::give_back_unused_pools(Lock &lock) { recycle(lock, everything, true, nullptr, From::unused_pools); }
+void Reclaimer::give_back_unused_pools(Lock &lock) {
+    keep_spare();
+    recycle(lock, everything, true, nullptr, From::unused_pools);
+}
+
+// Keeps one pool of released graphs for the next capture.
+void Reclaimer::keep_spare() noexcept {
+    if (settings_.trim_always)
+        return;
+    native_.merge_recent();
+    pools_.each_unused([&](Pool &pool) {
+        if (checkpoint_.has_passed(pool.released) && pools_.keep_spare(pool, checkpoint_.settled()))
+            native_.forget_uses(pool);
+    });
+}
 
 void Reclaimer::give_back_idle_pools(Lock &lock) noexcept {
     pools_.forget_idle();
     if (shutdown_.is_closed())
         return;
+    keep_spare();
     try {
         recycle(lock, everything, false, nullptr, From::unused_pools);
     } catch (const std::bad_alloc &) { // a later call gives the memory back

@@ -46,12 +46,13 @@ public:
     // garbage_collection_threshold. Waits for streams. Throws DriverError.
     void collect_garbage(Lock &lock, std::size_t size, Stream current);
 
-    // Gives back all free memory, of every source. Waits for streams. `current` is the stream of the caller, or null.
-    // Throws DriverError.
-    void give_back_everything(Lock &lock, const Stream *current);
+    // Gives back all free memory, of every source, but not the spare pool if `keep_spare`. Waits for streams. `current`
+    // is the stream of the caller, or null. Throws DriverError.
+    void give_back_everything(Lock &lock, const Stream *current, bool keep_spare = false);
 
-    // Gives back all free memory of the pools that have no users. Waits for streams. Throws DriverError. The memory
-    // that graphs have used goes back as far as the checkpoint has passed: to wait for the device may end a capture.
+    // Gives back all free memory of the pools that have no users, except one spare pool. Waits for streams. Throws
+    // DriverError. The memory that graphs have used goes back as far as the checkpoint has passed: to wait for the
+    // device may end a capture.
     void give_back_unused_pools(Lock &lock);
 
     // The same without waiting, and without a failure. Memory that streams still work on is given back by a later call.
@@ -66,6 +67,7 @@ private:
     };
     enum class From { everywhere, destroyed_streams, unused_pools };
 
+    void keep_spare() noexcept;
     void recycle(Lock &lock, std::size_t enough, bool wait, const Stream *current, From from);
     std::vector<Candidate> candidates(const Stream *current, From from, bool wait);
     void find_ready(Lock &lock, std::vector<Candidate> &heaps, bool wait, const Stream *current);

@@ -23,7 +23,7 @@ Address ReportedSegments::allocate(Lock &lock, std::size_t size) {
     statistics_.reserved_bytes.add(large, static_cast<std::int64_t>(size));
     statistics_.segment.add(large, 1);
     ++statistics_.num_device_alloc;
-    history_.record(Action::segment_alloc, address, size, 0, 0);
+    history_.record_segment(Action::segment_alloc, address, size, 0, 0);
     return address;
 }
 
@@ -41,7 +41,7 @@ void ReportedSegments::free(Address address) noexcept {
     statistics_.reserved_bytes.add(large, -static_cast<std::int64_t>(size));
     statistics_.segment.add(large, -1);
     ++statistics_.num_device_free;
-    history_.record(Action::segment_free, address, size, 0, stack);
+    history_.record_segment(Action::segment_free, address, size, 0, stack);
 }
 
 void ReportedSegments::retry() noexcept {

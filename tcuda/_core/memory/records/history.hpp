@@ -12,6 +12,7 @@
 #include "memory/records/memory_observer.hpp"
 #include "memory/records/noted_call.hpp"
 #include "memory/records/occurrence.hpp"
+#include "memory/records/segment_changes.hpp"
 
 namespace tcuda {
 
@@ -76,8 +77,14 @@ public:
         note_move(action, address, size, stream, own);
     }
 
-    // The same for memory that comes to other addresses. The observer hears nothing, because the accesses of the memory
-    // that is still mapped stay of interest.
+    // The same for memory of a segment that came from the driver or went back.
+    void record_segment(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
+        changes_.note(action == Action::segment_alloc || action == Action::segment_map, size);
+        record(action, address, size, stream, own);
+    }
+
+    // The same as record() for memory that comes to other addresses. The observer hears nothing, because the accesses
+    // of the memory that is still mapped stay of interest.
     void note_move(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
         if (capacity_ == 0 || (skipped_ >> static_cast<unsigned>(action) & 1) != 0)
             return;
@@ -103,6 +110,8 @@ public:
             tell_observer(Action::segment_unmap, address, size);
     }
 
+    SegmentChanges::Bytes take_segment_changes() noexcept { return changes_.take(); }
+
     std::vector<Occurrence> events() const {
         std::vector<Occurrence> ordered;
         ordered.reserve(ring_.size());
@@ -127,6 +136,7 @@ private:
     MemoryObserver *observer_ = nullptr;
     int device_ = 0;
     Metadata metadata_;
+    SegmentChanges changes_;
     Stacks asked_ = Stacks::none, least_ = Stacks::none;
     std::atomic<Stacks> stacks_{Stacks::none};
 };

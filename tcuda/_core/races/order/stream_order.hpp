@@ -125,7 +125,7 @@ private:
 
     Slots slots_;
     Clock host_;
-    const Clock nothing_;
+    const Clock nothing_{};
     std::vector<Device> devices_;
     std::unordered_map<Key, std::unique_ptr<OrderedStream>, Hash> streams_;
     OrderedStream *last_ = nullptr; // the stream that was asked for last

@@ -3,6 +3,7 @@
 const raceView = (() => {
   const article = byId("race");
   let everything = false;
+  let drawPicture = () => {};
 
   const code = (text) => element("code", {}, text);
 
@@ -76,7 +77,7 @@ const raceView = (() => {
     const [file, line] = race.before ?? [];
     const where = race.before ? ` before ${baseName(file)}:${line}` : "";
     // The usual sentence says no more than the call and the line.
-    const saysMore = race.advice && !(race.advice.startsWith(`\`${race.missing}\` before `) && /:? line \d+ of \S+ orders them\.$/.test(race.advice));
+    const saysMore = race.advice && !(race.advice.startsWith(`\`${race.missing}\` before `) && /:? (line \d+ of \S+|cell \[\d+\], line \d+) orders them\.$/.test(race.advice));
     return element("div", { className: "fix" },
       element("h3", {}, "Missing"),
       element("p", {}, ...(race.missing ? [code(race.missing), where] : (race.advice ? withCode(race.advice) : ["No order leads from the first access to the second."]))),
@@ -99,11 +100,13 @@ const raceView = (() => {
 
   function timelineSection(race) {
     const section = element("section", { id: "timeline" });
+    const scroller = element("div", { className: "scroller", tabIndex: 0, role: "group", "aria-label": "Timeline" });
+    drawPicture = () => scroller.replaceChildren(timelinePicture(race, layOut(race, everything, scroller.clientWidth)));
     const draw = () => {
-      const plan = layOut(race, everything);
+      const plan = layOut(race, everything, scroller.clientWidth);
       const choice = element("input", { type: "checkbox", checked: everything });
       choice.addEventListener("change", () => { everything = choice.checked; draw(); section.querySelector("input")?.focus(); });
-      const scroller = element("div", { className: "scroller", tabIndex: 0, role: "group", "aria-label": "Timeline" }, timelinePicture(race, plan));
+      drawPicture();
       section.dataset.rows = plan.rows.length;
       section.dataset.lanes = plan.lanes.length;
       section.dataset.edges = plan.edges.length;
@@ -132,6 +135,7 @@ const raceView = (() => {
       race.kernel ? launchSection(race) : timelineSection(race),
       memorySection(race),
     );
+    if (!race.kernel) drawPicture(); // now the width is known
     const timeline = byId("timeline")?.querySelector(".scroller");
     if (timeline) timeline.scrollTop = timeline.scrollHeight;
     article.scrollTop = 0;
@@ -142,5 +146,6 @@ const raceView = (() => {
       element("p", {}, `The detector looked at ${countOf(data.operations, "operation")}.`));
   }
 
+  new ResizeObserver(() => setTimeout(drawPicture)).observe(article); // later, because the picture may change the article
   return { show, nothing };
 })();

@@ -1,12 +1,14 @@
 // The timeline of a race: a lane for each stream, time goes down, and the missing order is a dashed line.
 
-const LANE = 230;
-const WIDE_LANE = 288; // for up to three lanes
-const LEFT = 64;
+const LEAST_LANE = 140;
+const LANE = 230; // where the lanes do not fit, and the picture scrolls
+const DIGIT = 6.5;
 const TOP = 44;
 const ROW = 32;
 const BOX = 24;
 const PAD = 10;
+const EVENT = 70; // half of the width of a record or a wait
+const SYNC = 92;
 const GAP = 42; // the room above the second access, in which the missing order is drawn
 const CORNER = 8;
 const LETTERS = 26;
@@ -54,8 +56,11 @@ function stepsOf(race) {
   return { shown, previous: stepFor(race.previous), current: stepFor(race.current) };
 }
 
-/** Return the timeline of a race: its lanes, its rows and its edges. With `everything`, all streams have a lane. */
-function layOut(race, everything) {
+/**
+ * Return the timeline of a race: its lanes, its rows and its edges. With `everything`, all streams have a lane.
+ * The lanes fill `width` pixels if there is room for them.
+ */
+function layOut(race, everything, width) {
   const all = stepsOf(race);
   const names = new Map();
   for (const access of [race.previous, race.current]) names.set(laneKey(access), streamOf(access));
@@ -82,8 +87,11 @@ function layOut(race, everything) {
   const rows = shown.map((step, row) => ({
     step, lane: laneOf.get(step.kind === "sync" ? HOST : keyOf(step)), y: TOP + row * ROW + ROW / 2 + (row < secondAt ? 0 : GAP),
   }));
+  const left = 2 * PAD + DIGIT * Math.max(...shown.map(({ number }) => countText(number).length));
+  const share = (width - left - PAD) / lanes.length;
+  const laneWidth = share < LEAST_LANE ? LANE : share;
   return {
-    lanes, rows, laneWidth: lanes.length > 3 ? LANE : WIDE_LANE, edges: edgesOf(rows, lanes), events: eventNames(shown),
+    lanes, rows, left, laneWidth, edges: edgesOf(rows, lanes), events: eventNames(shown),
     previous: rows.find(({ step }) => step === all.previous),
     current: rows.find(({ step }) => step === all.current),
     others: all.shown.some((step) => !own.has(laneKey(step))),
@@ -121,12 +129,13 @@ function stepWords({ step }, plan) {
   return `waits for ${plan.lanes.find(({ key }) => key === laneKey(step))?.name ?? streamText(step.stream)}`;
 }
 
-const laneCentre = ({ laneWidth }, lane) => LEFT + (lane + 0.5) * laneWidth;
+const laneCentre = ({ left, laneWidth }, lane) => left + (lane + 0.5) * laneWidth;
 
 /** Return half of the width of a box; 0 for a point on a lane. */
 function halfOf({ laneWidth }, { step }) {
   if (!step) return 0;
-  return step.kind === "work" ? laneWidth / 2 - PAD : step.kind === "sync" ? 92 : 70;
+  const most = laneWidth / 2 - PAD;
+  return step.kind === "work" ? most : Math.min(step.kind === "sync" ? SYNC : EVENT, most);
 }
 
 function orderPath(plan, { from, to }) {
@@ -166,7 +175,7 @@ function boxOf(row, plan, race) {
 
 /** Return the picture of a timeline. The table beside the picture has the same steps in words. */
 function timelinePicture(race, plan) {
-  const width = LEFT + plan.lanes.length * plan.laneWidth + PAD;
+  const width = plan.left + plan.lanes.length * plan.laneWidth + PAD;
   const height = TOP + plan.rows.length * ROW + GAP + PAD;
   const { previous, current } = plan;
   const side = current.lane <= previous.lane ? -1 : 1;
@@ -181,7 +190,7 @@ function timelinePicture(race, plan) {
     shape("line", { class: "lane", x1: laneCentre(plan, lane), y1: TOP - 8, x2: laneCentre(plan, lane), y2: height }),
     shape("text", { class: "lane-name", x: laneCentre(plan, lane), y: 22 }, shape("title", {}, name), short(name, Math.floor(plan.laneWidth / 7.4))),
   ]),
-  ...plan.rows.filter(({ step }) => step.kind === "work").map((row) => shape("text", { class: "number", x: LEFT - 12, y: row.y + 4 }, countText(row.step.number))),
+  ...plan.rows.filter(({ step }) => step.kind === "work").map((row) => shape("text", { class: "number", x: plan.left - PAD, y: row.y + 4 }, countText(row.step.number))),
   ...plan.edges.map((edge) => shape("path", { class: "order", d: orderPath(plan, edge), "marker-end": "url(#tip-order)" })),
   ...plan.rows.map((row) => boxOf(row, plan, race)),
   shape("path", { class: "missing", d: missingPath(plan), "marker-end": "url(#tip-missing)" }),

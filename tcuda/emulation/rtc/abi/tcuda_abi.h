@@ -2,17 +2,22 @@
 // Both sides include this header. A change needs a new `version`.
 #pragma once
 
+// A function without checks of its own, which is a part of the checks of a module.
+#ifndef TCUDA_UNSANITIZED
+#define TCUDA_UNSANITIZED
+#endif
+#define TCUDA_NOTE inline TCUDA_UNSANITIZED __attribute__((always_inline))
+
 namespace tcuda {
 namespace abi {
 
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 7;
+constexpr unsigned version = 8;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned heap_capacity = 8u << 20;
-constexpr unsigned slot_count = 64;          // a power of two
-constexpr unsigned page_shift = 12;
+constexpr unsigned slot_count = 256;         // a power of two
 constexpr unsigned record_count = 128;       // a power of two
 constexpr unsigned record_shift = 14;
 constexpr unsigned record_bytes = 1u << record_shift;
@@ -55,7 +60,11 @@ enum class Touch : unsigned {
 // Whose accesses a fence orders.
 enum class Scope : unsigned { block, device };
 
-inline unsigned record_place(Address address) {
+// The slot of an access, by the place of the code behind the call that checks the access. Most places of a kernel use
+// one array, so the accesses to an array do not take the slots of another. Two calls are at least 8 bytes apart.
+TCUDA_NOTE unsigned slot_place(Address site) { return static_cast<unsigned>(site >> 3) % slot_count; }
+
+TCUDA_NOTE unsigned record_place(Address address) {
     // Arrays often begin at multiples of a large power of two, so the lowest bits of a page say little.
     return static_cast<unsigned>((address >> record_shift) * 0x9e3779b97f4a7c15ull >> 32) % record_count;
 }
@@ -81,8 +90,9 @@ struct Kernel {
 
 // The threads of the current block that have not been started.
 struct Cursor {
+    // The first such thread while a thread waits. Otherwise the module may still have to start threads before this one.
     Index next;
-    unsigned started, count;
+    bool waited; // whether the running thread has waited, so that other threads may have been started meanwhile
 };
 
 struct Votes { // the votes of all threads that have reached a barrier of the block
@@ -114,7 +124,7 @@ struct Module {
     Index *thread, *block, *block_dim, *grid_dim;
     Cursor *cursor;
     Services *services;
-    Span *slots;          // [slot_count]: memory that accesses may use, by the page of the access
+    Span *slots;          // [slot_count]: memory that accesses may use, by slot_place()
     Record *records;      // [record_count], by record_place(); without memory unless the launch records accesses
     RaceNotes *races;     // null if the module is not compiled for the search for races
     unsigned char *heap;  // [heap_capacity]: the memory of malloc and new

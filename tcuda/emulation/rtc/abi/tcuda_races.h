@@ -4,11 +4,6 @@
 
 #include "tcuda_abi.h"
 
-#ifndef TCUDA_UNSANITIZED
-#define TCUDA_UNSANITIZED
-#endif
-#define TCUDA_NOTE inline TCUDA_UNSANITIZED __attribute__((always_inline))
-
 namespace tcuda {
 
 // A stamp says who has made an access, when, and at which place of the code. From the lowest bit: the place of the code,

@@ -23,7 +23,7 @@ HARMLESS = {
         PyBytes_AsString PyBytes_Size PyCallable_Check PyCapsule_GetContext PyDict_Size PyException_GetContext
         PyException_GetTraceback PyFrame_GetCode PyFrame_GetLineNumber PyIndex_Check PyList_GetItem PyList_GetItemRef
         PyList_Size PyMapping_Check PyModule_GetDef PyModule_GetDict PyModule_GetState PyObject_GetTypeData
-        PyObject_CheckBuffer PySequence_Check PyTuple_GetItem PyTuple_Size PyType_GetDict PyType_GetFlags
+        PyObject_IS_GC PyObject_CheckBuffer PySequence_Check PyTuple_GetItem PyTuple_Size PyType_GetDict PyType_GetFlags
         PyType_GetModuleName PyType_GetName PyType_GetSlot PyType_IsSubtype PyVectorcall_NARGS PyWeakref_GetObject
         PyWeakref_GetRef""",
     "reads the state of the interpreter or of the thread": """
@@ -32,7 +32,7 @@ HARMLESS = {
     "allocates or frees memory that the garbage collector does not count, and may only lack memory": """
         PyBytes_FromStringAndSize PyFloat_FromDouble PyLong_FromLong PyLong_FromLongLong PyLong_FromSize_t
         PyLong_FromSsize_t PyLong_FromUnsignedLong PyLong_FromUnsignedLongLong PyMem_Calloc PyMem_Free PyMem_Malloc
-        PyObject_Free PyObject_GC_Del PyObject_Malloc PyObject_Realloc PyObject_Init _PyObject_New""",
+        PyMem_Realloc PyObject_Free PyObject_GC_Del PyObject_Malloc PyObject_Realloc PyObject_Init _PyObject_New""",
     "changes the count or the place of an object in the lists of the garbage collector, or switches the collector": """
         PyGC_Disable PyGC_Enable PyObject_GC_Track PyObject_GC_UnTrack PyUnstable_EnableTryIncRef PyUnstable_TryIncRef
         Py_IncRef Py_NewRef Py_XNewRef _Py_IncRef _Py_NewReference""",
@@ -43,7 +43,7 @@ HARMLESS = {
     "gives the items of a dict without a comparison": "PyDict_Next",
     "enters a context that nobody else knows": "PyContext_Enter",
     "gives Python's lock back, or a lock that only guards a few instructions": """
-        PyCriticalSection_End PyEval_SaveThread PyMutex_Unlock""",
+        PyCriticalSection2_End PyCriticalSection_End PyEval_SaveThread PyMutex_Unlock""",
     "makes a note for later, under a lock of its own that guards a few instructions": "Py_AddPendingCall Py_AtExit",
     "begins the import of the core": "PyModuleDef_Init",
     "words an error for nanobind, and has no form that a wrapper can call": """

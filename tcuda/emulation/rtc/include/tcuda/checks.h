@@ -8,14 +8,12 @@ extern "C" {
 
 #define TCUDA_CHECK(name, type, size, write)                                                                           \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
-        tcuda::access<size, write>((tcuda::abi::Address)place, __builtin_return_address(0));                           \
+        tcuda::access<size, write, false>((tcuda::abi::Address)place);                                                 \
     }
 // The compiler calls these functions for types with this alignment. A type of 16 bytes may have an alignment of 8 bytes.
 #define TCUDA_ALIGNED_CHECK(name, type, size, write)                                                                   \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place) {                                                             \
-        const auto address = (tcuda::abi::Address)place;                                                               \
-        tcuda::check_alignment(address, size, write, __builtin_return_address(0));                                     \
-        tcuda::access<size, write>(address, __builtin_return_address(0));                                              \
+        tcuda::access<size, write, true>((tcuda::abi::Address)place);                                                  \
     }
 #define TCUDA_RANGE_CHECK(name, type, write)                                                                           \
     TCUDA_HIDDEN TCUDA_UNSANITIZED void name(type place, __SIZE_TYPE__ size) {                                         \
@@ -25,7 +23,7 @@ extern "C" {
     }
 #ifdef __SANITIZE_THREAD__
 
-// gcc passes -fsanitize=thread for a launch that records accesses, because with -fsanitize=kernel-address gcc leaves out
+// -fsanitize=thread is for a launch that records accesses, because with -fsanitize=kernel-address the compiler leaves out
 // the check of a write after a read of the same memory. Sources with volatile variables get -fsanitize=thread too.
 #define TCUDA_CHECKS_OF(size)                                                                                          \
     TCUDA_ALIGNED_CHECK(__tsan_read##size, void *, size, false)                                                        \
@@ -69,6 +67,10 @@ TCUDA_RANGE_CHECK(__tsan_write_range, void *, true)
 TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_vptr_update(void **address, void *) {
     tcuda::check((tcuda::abi::Address)address, sizeof(void *), true, __builtin_return_address(0));
     tcuda::touch((tcuda::abi::Address)address, sizeof(void *), tcuda::abi::Touch::write, __builtin_return_address(0));
+}
+TCUDA_HIDDEN TCUDA_UNSANITIZED void __tsan_vptr_read(void **address) {
+    tcuda::check((tcuda::abi::Address)address, sizeof(void *), false, __builtin_return_address(0));
+    tcuda::touch((tcuda::abi::Address)address, sizeof(void *), tcuda::abi::Touch::read, __builtin_return_address(0));
 }
 TCUDA_HIDDEN void __tsan_init() {}
 TCUDA_HIDDEN void __tsan_func_entry(void *) {}
@@ -114,6 +116,20 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
         TCUDA_AFTER(order)                                                                                             \
         return same;                                                                                                   \
     }
+// clang calls this function for both.
+#define TCUDA_ATOMIC_COMPARED(bits)                                                                                    \
+    TCUDA_HIDDEN TCUDA_UNSANITIZED tcuda_bits##bits __tsan_atomic##bits##_compare_exchange_val(                        \
+        volatile tcuda_bits##bits *address, tcuda_bits##bits expected, tcuda_bits##bits value, int order, int) {       \
+        TCUDA_BEFORE(order)                                                                                            \
+        tcuda::touch((tcuda::abi::Address)address, bits / 8, tcuda::abi::Touch::compared,                              \
+                     __builtin_return_address(0));                                                                     \
+        TCUDA_CHECK_UPDATE(bits)                                                                                       \
+        const tcuda_bits##bits old = *address;                                                                         \
+        if (old == expected)                                                                                           \
+            *address = value;                                                                                          \
+        TCUDA_AFTER(order)                                                                                             \
+        return old;                                                                                                    \
+    }
 #define TCUDA_ATOMICS(bits, type)                                                                                      \
     typedef type tcuda_bits##bits;                                                                                     \
     TCUDA_HIDDEN TCUDA_UNSANITIZED type __tsan_atomic##bits##_load(const volatile type *address, int order) {          \
@@ -148,13 +164,15 @@ TCUDA_HIDDEN void __tsan_func_exit() {}
     TCUDA_ATOMIC_UPDATE(bits, fetch_xor, old ^ value)                                                                  \
     TCUDA_ATOMIC_UPDATE(bits, fetch_nand, ~(old & value))                                                              \
     TCUDA_ATOMIC_COMPARE(bits, compare_exchange_strong)                                                                \
-    TCUDA_ATOMIC_COMPARE(bits, compare_exchange_weak)
+    TCUDA_ATOMIC_COMPARE(bits, compare_exchange_weak)                                                                  \
+    TCUDA_ATOMIC_COMPARED(bits)
 TCUDA_ATOMICS(8, unsigned char)
 TCUDA_ATOMICS(16, unsigned short)
 TCUDA_ATOMICS(32, unsigned int)
 TCUDA_ATOMICS(64, unsigned long long)
 #undef TCUDA_ATOMICS
 #undef TCUDA_ATOMIC_COMPARE
+#undef TCUDA_ATOMIC_COMPARED
 #undef TCUDA_ATOMIC_UPDATE
 #undef TCUDA_CHECK_UPDATE
 #undef TCUDA_AFTER

@@ -1,15 +1,19 @@
 // Threads, barriers and checked accesses of the kernels of this module, through the services of the core.
 #pragma once
 
-#include "../../abi/tcuda_abi.h"
-
 #if defined(__clang__)
-#define TCUDA_UNSANITIZED __attribute__((no_sanitize("address", "kernel-address", "thread", "undefined")))
+// Without the second attribute, clang adds checks to atomic functions in spite of the first.
+#define TCUDA_UNSANITIZED                                                                                              \
+    __attribute__((no_sanitize("address", "kernel-address", "thread", "undefined"), disable_sanitizer_instrumentation))
+#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
+#define __SANITIZE_THREAD__ 1 // as gcc and later versions of clang do
+#endif
 #else
 #define TCUDA_UNSANITIZED                                                                                              \
     __attribute__((no_sanitize("address", "kernel-address", "thread", "alignment", "bounds", "object-size",            \
                                "integer-divide-by-zero")))
 #endif
+#include "../../abi/tcuda_abi.h"
 #ifdef TCUDA_RACES
 #include "../../abi/tcuda_races.h"
 #endif
@@ -31,12 +35,22 @@
 // Kernels do not race for the variables of the headers, which lie together.
 #define TCUDA_OWN __attribute__((section("tcuda_own")))
 
-TCUDA_VARIABLE TCUDA_OWN uint3 threadIdx, blockIdx;
-TCUDA_VARIABLE TCUDA_OWN dim3 blockDim, gridDim;
+TCUDA_VARIABLE TCUDA_OWN uint3 threadIdx;
+namespace tcuda {
+// The compiler takes a constant of another file for constant only if its type has no constructor, unlike dim3.
+struct Extent : uint3 {};
+} // namespace tcuda
+
+// The core writes these variables under other names. No function of a kernel runs longer than a block, so each finds
+// them constant, and the compiler loads them once for all threads.
+extern TCUDA_HIDDEN const uint3 blockIdx __asm__("tcuda_block_index");
+extern TCUDA_HIDDEN const tcuda::Extent blockDim __asm__("tcuda_block_size"), gridDim __asm__("tcuda_grid_size");
 static const int warpSize = 32;
 
 namespace tcuda {
 
+TCUDA_VARIABLE TCUDA_OWN abi::Index block_index __asm__("tcuda_block_index");
+TCUDA_VARIABLE TCUDA_OWN abi::Index block_size __asm__("tcuda_block_size"), grid_size __asm__("tcuda_grid_size");
 TCUDA_VARIABLE TCUDA_OWN abi::Cursor cursor;
 TCUDA_VARIABLE TCUDA_OWN abi::Services services;
 TCUDA_VARIABLE TCUDA_OWN abi::Span slots[abi::slot_count];
@@ -57,26 +71,32 @@ alignas(4096) TCUDA_HIDDEN char shared_memory[abi::shared_capacity];
 
 // Threads
 
-inline TCUDA_UNRECORDED bool next_thread() {
-    if (cursor.started == cursor.count)
-        return false;
-#ifdef TCUDA_RACES
-    race_notes.thread = cursor.started;
-#endif
-    ++cursor.started;
+// Begins the threads of the block that have the same y and z as the first that has not been started. False if all
+// threads have been started.
+inline TCUDA_UNSANITIZED __attribute__((noinline)) bool begin_row() {
     abi::Index &next = cursor.next;
-    threadIdx.x = next.x;
-    threadIdx.y = next.y;
-    threadIdx.z = next.z;
-    if (++next.x == blockDim.x) {
-        next.x = 0;
-        if (++next.y == blockDim.y) {
-            next.y = 0;
-            ++next.z;
-        }
+    if (next.z == blockDim.z)
+        return false;
+    threadIdx = {next.x, next.y, next.z};
+    next.x = 0;
+    if (++next.y == blockDim.y) {
+        next.y = 0;
+        ++next.z;
     }
+    cursor.waited = false;
     return true;
 }
+
+inline TCUDA_UNRECORDED void begin_thread(unsigned x) {
+    // The core reads the variable when a check calls the core, which the compiler does not expect of a check.
+    const_cast<volatile unsigned &>(threadIdx.x) = x;
+#ifdef TCUDA_RACES
+    race_notes.thread = x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+#endif
+}
+
+// Whether the running thread has waited, so that other threads may have been started.
+inline TCUDA_UNRECORDED bool has_waited() { return const_cast<volatile bool &>(cursor.waited); }
 
 inline unsigned lane() {
     return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
@@ -133,8 +153,8 @@ inline unsigned dynamic_shared_size() { return shared_size; }
 
 // Accesses to memory: the compiler calls the functions of checks.h before each access.
 
-inline TCUDA_UNSANITIZED abi::Span &slot_of(abi::Address address) {
-    return slots[(address >> abi::page_shift) % abi::slot_count];
+inline TCUDA_UNSANITIZED abi::Span &slot_of(const void *site) {
+    return slots[abi::slot_place(reinterpret_cast<abi::Address>(site))];
 }
 
 // Notes an access. False if the module has no record of the memory at hand.
@@ -156,7 +176,10 @@ inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void resolve(abi::Addre
     // Variables of the module are initialised before the first launch.
     if (note(address, size, write) || services.resolve == nullptr)
         return;
-    slot_of(address) = services.resolve(services.grid, address, size, write, site);
+    const abi::Span found = services.resolve(services.grid, address, size, write, site);
+    // The beginning of a slot is aligned for each type, as access() expects.
+    const abi::Address skipped = -found.begin % 16;
+    slot_of(site) = {found.begin + skipped, found.bytes > skipped ? found.bytes - skipped : 0};
 }
 
 // `site` is behind the call of the function that checks an access: where the function returns to. Only a failure and the
@@ -168,15 +191,19 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_alignment(abi
         fail_misaligned(address, size, write, site);
 }
 
-inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address address, unsigned long long size,
-                                                                   bool write, const void *site) {
-    // Most accesses are to the variables of the module, which lie before the dynamic shared memory.
-    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address < own_bytes)
-        return;
-    const abi::Span &slot = slot_of(address);
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_slot(abi::Address address, unsigned long long size,
+                                                                        bool write, const void *site) {
+    const abi::Span &slot = slot_of(site);
     const abi::Address offset = address - slot.begin;
     if (__builtin_expect(offset >= slot.bytes || slot.bytes - offset < size, 0))
         resolve(address, size, write, site);
+}
+
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address address, unsigned long long size,
+                                                                   bool write, const void *site) {
+    // The variables of the module lie before the dynamic shared memory.
+    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= own_bytes)
+        check_slot(address, size, write, site);
 }
 #else // The compiler calls the functions of checks.h only for the steps.
 inline TCUDA_UNSANITIZED void check_alignment(abi::Address, unsigned, bool, const void *) {}
@@ -245,14 +272,15 @@ template <typename... Types, void (*function)(Types...)> struct Entry<void (*)(T
         (void)arguments;
     }
 
-    // Every thread has its own copy of the arguments.
+    // The number of a thread is in a register, because the next thread must not wait until the number is stored and
+    // loaded.
     static void run_each(Types... arguments) {
-        while (next_thread()) {
-            // The core reads and writes the variables of next_thread() when a check calls the core. The compiler does
-            // not expect that of a check, if the compiler puts the kernel into this loop.
-            __asm__ volatile("" ::: "memory");
-            function(arguments...);
-            __asm__ volatile("" ::: "memory");
+        while (begin_row()) {
+            unsigned x = threadIdx.x;
+            do {
+                begin_thread(x);
+                function(arguments...); // Every thread has its own copy of the arguments.
+            } while (!has_waited() && ++x != blockDim.x);
         }
     }
 };
@@ -329,9 +357,9 @@ __attribute__((visibility("default"))) extern const tcuda::abi::Module tcuda_mod
 const tcuda::abi::Module tcuda_module = {
     tcuda::abi::version,
     reinterpret_cast<tcuda::abi::Index *>(&threadIdx),
-    reinterpret_cast<tcuda::abi::Index *>(&blockIdx),
-    reinterpret_cast<tcuda::abi::Index *>(&blockDim),
-    reinterpret_cast<tcuda::abi::Index *>(&gridDim),
+    &tcuda::block_index,
+    &tcuda::block_size,
+    &tcuda::grid_size,
     &tcuda::cursor,
     &tcuda::services,
     tcuda::slots,

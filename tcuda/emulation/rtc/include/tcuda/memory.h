@@ -18,8 +18,14 @@ void free(void *) noexcept __asm__("tcuda_heap_release");
 // The compiler may replace malloc and memset by calloc.
 void *calloc(size_t, size_t) noexcept __asm__("tcuda_heap_allocate_zeros");
 
-void *tcuda_host_memmove(void *, const void *, size_t) noexcept __asm__("memmove");
-void *tcuda_host_memset(void *, int, size_t) noexcept __asm__("memset");
+#ifdef __clang__
+#define TCUDA_OF_HOST(name) __asm__("__real_" name)
+#else
+#define TCUDA_OF_HOST(name) __asm__(name)
+#endif
+void *tcuda_host_memmove(void *, const void *, size_t) noexcept TCUDA_OF_HOST("memmove");
+void *tcuda_host_memset(void *, int, size_t) noexcept TCUDA_OF_HOST("memset");
+#undef TCUDA_OF_HOST
 int tcuda_host_memcmp(const void *, const void *, size_t) noexcept __asm__("memcmp");
 
 }  // extern "C"
@@ -75,6 +81,27 @@ TCUDA_OF_MODULE int tcuda_compare(const void *a, const void *b, size_t size) noe
     tcuda::check_bytes(b, size, false, __builtin_return_address(0));
     return tcuda_host_memcmp(a, b, size);
 }
+#ifdef __clang__
+// clang copies and fills large objects by calls of these names: the linker gives the names __wrap_memcpy and so on to
+// calls of memcpy. Later versions call the names with __tsan_ if they check each access.
+#define TCUDA_COPY(name)                                                                                               \
+    TCUDA_OF_MODULE void *name(void *to, const void *from, size_t size) noexcept {                                     \
+        return tcuda::moved(to, from, size, __builtin_return_address(0));                                              \
+    }
+#define TCUDA_FILL(name)                                                                                               \
+    TCUDA_OF_MODULE void *name(void *to, int value, size_t size) noexcept {                                            \
+        tcuda::check_bytes(to, size, true, __builtin_return_address(0));                                               \
+        return tcuda_host_memset(to, value, size);                                                                     \
+    }
+TCUDA_COPY(__wrap_memcpy)
+TCUDA_COPY(__wrap_memmove)
+TCUDA_FILL(__wrap_memset)
+TCUDA_COPY(__tsan_memcpy)
+TCUDA_COPY(__tsan_memmove)
+TCUDA_FILL(__tsan_memset)
+#undef TCUDA_COPY
+#undef TCUDA_FILL
+#endif
 #endif
 
 }  // extern "C"

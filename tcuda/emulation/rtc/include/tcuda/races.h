@@ -18,6 +18,11 @@ constexpr abi::Touch volatile_touch_of(bool write) {
     return write ? abi::Touch::volatile_write : abi::Touch::volatile_read;
 }
 
+TCUDA_ACCESS bool is_in(const abi::Span &slot, abi::Address address, unsigned size) {
+    const abi::Address offset = address - slot.begin;
+    return __builtin_expect(offset < slot.bytes && slot.bytes - offset >= size, 1);
+}
+
 #ifdef TCUDA_RACES
 
 // The linker knows the bounds of the variables of the headers.
@@ -113,11 +118,6 @@ TCUDA_ACCESS bool is_usual(abi::Address address, abi::Address cells, const void 
     return true;
 }
 
-TCUDA_ACCESS bool is_in(const abi::Span &slot, abi::Address address, unsigned size) {
-    const abi::Address offset = address - slot.begin;
-    return __builtin_expect(offset < slot.bytes && slot.bytes - offset >= size, 1);
-}
-
 template <unsigned size, bool write>
 inline TCUDA_UNSANITIZED __attribute__((noinline)) void note_rarer(abi::Address address, abi::Address cells,
                                                                    const void *site) {
@@ -128,7 +128,7 @@ inline TCUDA_UNSANITIZED __attribute__((noinline)) void note_rarer(abi::Address 
 template <unsigned size, bool write>
 inline TCUDA_UNSANITIZED __attribute__((noinline)) void access_without_slot(abi::Address address, const void *site) {
     resolve(address, size, write, site);
-    const unsigned place = (address >> abi::page_shift) % abi::slot_count;
+    const unsigned place = abi::slot_place(reinterpret_cast<abi::Address>(site));
     const bool resolved = is_in(slots[place], address, size);
     if (!resolved)
         touch(address, size, touch_of(write), site);
@@ -136,15 +136,18 @@ inline TCUDA_UNSANITIZED __attribute__((noinline)) void access_without_slot(abi:
         note_rarer<size, write>(address, race_notes.cells[place], site);
 }
 
-// Checks a plain access, and notes it.
-template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *site) {
+// Checks a plain access, and notes it. `aligned` tells whether the address must be a multiple of the size, or of 8.
+template <unsigned size, bool write, bool aligned> TCUDA_ACCESS void access(abi::Address address) {
+    const void *site = __builtin_return_address(0);
+    if (aligned)
+        check_alignment(address, size, write, site);
     abi::Address cells;
     if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address < own_bytes) {
         if (is_of_headers(address))
             return;
         cells = race_notes.own_cells;
     } else {
-        const unsigned place = (address >> abi::page_shift) % abi::slot_count;
+        const unsigned place = abi::slot_place(reinterpret_cast<abi::Address>(site));
         if (!is_in(slots[place], address, size)) {
             access_without_slot<size, write>(address, site);
             return;
@@ -163,7 +166,7 @@ template <unsigned size> TCUDA_ACCESS bool noted_update(abi::Address address, co
         return false;
     abi::Address cells = race_notes.own_cells;
     if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= own_bytes) {
-        const unsigned place = (address >> abi::page_shift) % abi::slot_count;
+        const unsigned place = abi::slot_place(reinterpret_cast<abi::Address>(site));
         cells = race_notes.cells[place];
         if (!is_in(slots[place], address, size) || cells == 0)
             return false;
@@ -188,9 +191,33 @@ inline void fence(abi::Scope scope) {
 #else
 
 TCUDA_ACCESS void touch(abi::Address, unsigned long long, abi::Touch, const void *) {}
-template <unsigned size, bool write> TCUDA_ACCESS void access(abi::Address address, const void *site) {
-    check(address, size, write, site);
+#ifdef TCUDA_UNCHECKED // The compiler calls the functions of checks.h only for the steps.
+template <unsigned size, bool write, bool aligned> TCUDA_ACCESS void access(abi::Address) {}
+#else
+// Out of the way of the usual accesses. A place of the code that uses several arrays in turn finds the memory of an
+// access in a slot that the address chooses. Arrays begin at multiples of 512 bytes.
+template <unsigned size, bool write, bool aligned>
+inline TCUDA_UNSANITIZED __attribute__((noinline, cold)) void check_rarer(abi::Address address, const void *site) {
+    if (aligned)
+        check_alignment(address, size, write, site);
+    static_assert(abi::slot_count == 256, "the place has 8 bits");
+    abi::Span &other = slots[static_cast<unsigned>(address >> 9) * 0x9e3779b1u >> 24];
+    if (is_in(other, address, size)) {
+        slot_of(site) = other;
+    } else {
+        check_slot(address, size, write, site);
+        other = slot_of(site);
+    }
 }
+
+// Checks a plain access in few instructions: the beginning of a slot is a multiple of 16, so an aligned access that
+// begins before the last whole multiple of its size ends in the slot.
+template <unsigned size, bool write, bool aligned> TCUDA_ACCESS void access(abi::Address address) {
+    const abi::Span &slot = slot_of(__builtin_return_address(0));
+    if (__builtin_expect(address % size != 0 || address - slot.begin >= slot.bytes / size * size, 0))
+        check_rarer<size, write, aligned>(address, __builtin_return_address(0));
+}
+#endif
 inline void fence(abi::Scope) {}
 
 #endif

@@ -14,7 +14,7 @@ import pytest
 
 import tcuda
 from support.found_races import FoundAccess, FoundRace, stack
-from tcuda._sanitizer._cells import shown
+from tcuda._base.cells import shown
 from tcuda._sanitizer._description import race_of
 from tcuda._sanitizer._errors import RaceWarning
 from tcuda._viz.races import site

@@ -1,0 +1,19 @@
+"""The C++ compiler that compiles emulated kernels in the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcuda.emulation.rtc import compiler
+
+
+def is_clang() -> bool:
+    """Return whether emulated kernels are compiled by clang."""
+    try:
+        return compiler.find().is_clang
+    except RuntimeError:  # No kernel runs without a compiler.
+        return False
+
+
+needs_gcc = pytest.mark.skipif(is_clang(), reason="only gcc has this check")
+"""The mark of a test of a check that clang does not have."""
