@@ -51,6 +51,9 @@ OWN_PROCESS = {
 """The entries whose examples need a new process, because they change the process for good."""
 
 TWO_DEVICES = {
+    "tcuda.accelerator.device_index",
+    "tcuda.accelerator.random.initial_seed",
+    "tcuda.accelerator.set_device_index",
     "tcuda.can_device_access_peer",
     "tcuda.comm.broadcast",
     "tcuda.comm.broadcast_coalesced",
