@@ -17,3 +17,8 @@ def is_clang() -> bool:
 
 needs_gcc = pytest.mark.skipif(is_clang(), reason="only gcc has this check")
 """The mark of a test of a check that clang does not have."""
+
+
+def array_type(element: str, length: int) -> str:
+    """Return the name of the type of an array in the messages of a kernel."""
+    return f"{element}{'' if is_clang() else ' '}[{length}]"

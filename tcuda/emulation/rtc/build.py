@@ -80,6 +80,7 @@ _CLANG = (
     f"-W{_FRAME}",
     "-Werror=frame-larger-than",
     "-fno-color-diagnostics",
+    "-fno-delete-null-pointer-checks",  # Else clang leaves out a write to the address 0, which no check would see.
     "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",  # The headers check these calls, which copy objects too.
 )
 _WITH_HOST_HEADERS = ("-DTCUDA_HOST_HEADERS=1",)
@@ -268,10 +269,11 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     descriptors = precompiled.place(used, language, [*own, *translated.language(), *flags, *apart], folder)
     libraries = linked_libraries.arguments(used, folder, whole=request.has_host_headers)
     rest = [*apart, "-o", str(library), "-x", "c++", FILE, *objects, *libraries]
-    done = used.run([*common, *flags, *(() if used.is_clang else (conversions.FLAG,)), *rest], folder, descriptors)
+    done = used.run([*common, *flags, conversions.FLAG, *rest], folder, descriptors)
     if not done.returncode and conversions.are_in(done.stderr, [str(headers.folder()), "tcuda/"]):
         path.write_text(conversions.without_names(text + registered), "utf-8", "surrogatepass")
-        asking = [*flags, *apart, conversions.FLAG, conversions.TABS, "-fsyntax-only"]
+        places = conversions.PLACES_OF_CLANG if used.is_clang else conversions.PLACES_OF_GCC
+        asking = [*flags, *apart, conversions.FLAG, *places, "-fsyntax-only"]
         told = used.run([*common, *asking, "-x", "c++", FILE], folder, descriptors)
         text = conversions.rewritten(text, told.stderr, FILE)
         path.write_text(text + registered, "utf-8", "surrogatepass")
@@ -280,7 +282,7 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
         # The source has an error, or uses an operator in a way that its tokens do not tell. The messages quote the
         # source as it is.
         path.write_text(prepared + registered, "utf-8", "surrogatepass")
-        checking = checks.OF_OPERATORS if checked and not used.is_clang else ()
+        checking = checks.OF_OPERATORS if checked else ()
         done = used.run([*common, *flags, *checking, *rest], folder, descriptors)
     messages = _messages(conversions.without_warnings(done.stderr))
     if done.returncode and _EXPRESSIONS in messages:

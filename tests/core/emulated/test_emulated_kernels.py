@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from support.cpp_compilers import is_clang, needs_gcc
+from support.cpp_compilers import array_type, needs_gcc
 from support.descriptors import open_descriptors
 from support.threads import in_thread, in_threads
 from tcuda._core import EmulatedLaunch, EmulatedModule
@@ -334,7 +334,7 @@ def test_a_mask_without_the_calling_lane_is_a_failure_of_the_thread(module: Emul
 @pytest.mark.parametrize(
     ("name", "args", "kind", "text"),
     [
-        ("fixed", (8,), "bounds", f"index 8 is out of bounds for 'int{'' if is_clang() else ' '}[8]'"),
+        ("fixed", (8,), "bounds", f"index 8 is out of bounds for '{array_type('int', 8)}'"),
         ("quotient", (1, 0), "divide", "division of an integer by zero"),
         pytest.param("quotient", (-(2**31), -1), "divide", "the quotient of two integers overflows", marks=needs_gcc),
     ],

@@ -93,5 +93,44 @@ kernel.cu:3:5: warning: conversion from 'double' to 'float' may change value [-W
     assert not conversions.are_in(messages, ["kernel"])
 
 
+def test_messages_of_clang_about_implicit_conversions():
+    """Clang counts bytes, and tells the place in the macro in a note."""
+    source = "#define SET(t, v) t = v\n/* \u00e9 */ x = a + b; y += z;\nSET(x, a); SET(q, a); if (a) f(); c = 2.5;"
+    told = "implicit conversion turns floating-point number into integer: 'float' to "
+    flag = "[-Wfloat-conversion]"
+    messages = (
+        f"kernel.cu:2:16:{{2:14-2:19}}{{2:12-2:13}}: warning: {told}'int' {flag}\n"
+        f"kernel.cu:2:23:{{2:21-2:27}}{{2:23-2:25}}: warning: {told}'T' (aka 'int') {flag}\n"
+        f"kernel.cu:3:8:{{3:1-3:10}}{{3:1-3:10}}: warning: {told}'int' {flag}\n"
+        "kernel.cu:1:23:{1:23-1:24}{1:21-1:22}: note: expanded from macro 'SET'\n"
+        f"kernel.cu:3:19:{{3:12-3:21}}: warning: {told}'int' {flag}\n"
+        "other.h:1:23:{1:23-1:24}: note: expanded from macro 'SET'\n"
+        f"kernel.cu:3:27:{{3:27-3:28}}: warning: {told}'bool' {flag}\n"
+        "kernel.cu:3:39:{3:39-3:42}: warning: implicit conversion from 'double' to 'int' changes value from 2.5 to 2 "
+        "[-Wliteral-conversion]\n"
+    )
+    assert conversions.are_in(messages, [])
+    assert conversions.rewritten(source, messages, "kernel.cu") == (
+        "#define SET(t, v) t = ::tcuda::implicit(v)\n"
+        "/* \u00e9 */ x = ::tcuda::implicit(a + b); y += ::tcuda::operand = z;\n"
+        "SET(x, a); SET(q, a); if (a) f(); c = ::tcuda::implicit(2.5);"
+    )
+    assert not conversions.are_in(f"kernel.cu:3:27: warning: {told}'bool' {flag}\n", [])
+
+
+def test_messages_of_clang_are_shown_without_those_about_implicit_conversions():
+    told = (
+        "warning: implicit conversion turns floating-point number into integer: 'float' to 'int' [-Wfloat-conversion]"
+    )
+    messages = (
+        f"tcuda/some.h:3:8: {told}\nSET(x, a);\n~~~^~~~\nkernel.cu:1:23: note: expanded from macro 'SET'\n"
+        "kernel.cu:2:5: warning: unused variable 'x'\n  int x;\n      ^\n"
+        f"tcuda/some.h:9:8: {told}\n2 warnings generated.\n"
+    )
+    assert conversions.without_warnings(messages) == (
+        "kernel.cu:2:5: warning: unused variable 'x'\n  int x;\n      ^\n"
+    )
+
+
 def test_lines_that_name_other_files_are_empty():
     assert conversions.without_names('a\n#line 1 "b"\n  # 7 "c"\n#define line 1\n') == "a\n\n\n#define line 1\n"
