@@ -25,8 +25,6 @@ OF_OPERATORS = (
     "-fno-sanitize-recover=shift-exponent,float-cast-overflow",
 )
 """The flags for a source whose shifts and casts are those of the processor."""
-_LINES = "-g1"
-"""The flag that gives a library the lines of its source. Reports need no other debug information."""
 _VOLATILE = re.compile(r"\bvolatile\b")
 # The type of a pointer says which addresses are possible, also where the compiler reads an object in parts. Programs
 # with classes get slower by this check. Types without parts need no such check: see checks.h.
@@ -52,18 +50,22 @@ class _Flags(NamedTuple):
         indices: The checks of indices, divisions and the stack.
         races: The flags that tell a launch where each access is. Hoisting, sinking and merging of code would make one
             access of two equal accesses on different ways through the kernel, and so lose a line.
+        lines: The flags that give a library the lines of its source. Reports need no other debug information.
     """
 
     accesses: tuple[str, ...]
     each: tuple[str, ...]
     indices: tuple[str, ...]
     races: tuple[str, ...]
+    lines: tuple[str, ...] = ("-g1",)
 
 
 # The compiler adds no checks to the copies that take the place of calls of these functions.
 _CALLED = ("-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset", "-fno-builtin-memcmp")
 _STACK = "-fstack-protector-strong"
 """The flag that finds writes beyond a local array through a pointer."""
+_RETURNS = "-fno-optimize-sibling-calls"
+"""The flag with which a check finds the line of the call of an atomic function. A jump has no address to return to."""
 _GCC = _Flags(
     accesses=(
         "-fsanitize=kernel-address",
@@ -89,12 +91,14 @@ _CLANG = _Flags(
     accesses=(
         "-fsanitize=kernel-address",
         *_settings("asan-instrumentation-with-call-threshold=0", "asan-stack=0", "asan-globals=0"),
+        _RETURNS,
     ),
     each=(
         "-fsanitize=thread",
         *_settings(
             "tsan-distinguish-volatile=1", "tsan-instrument-read-before-write=1", "tsan-instrument-func-entry-exit=0"
         ),
+        _RETURNS,
     ),
     indices=(
         # From clang 19, the check of signed-integer-overflow would check sums and products in spite of -fwrapv. The
@@ -107,6 +111,8 @@ _CLANG = _Flags(
         "-fno-unroll-loops",  # The copies of a loop would be several places of one line.
         *_settings("hoist-common-insts=false", "sink-common-insts=false", "enable-tail-merge=false"),
     ),
+    # The addr2line of GNU does not find functions that lie in several parts of their callers in DWARF 5 from clang.
+    lines=("-g1", "-gdwarf-4"),
 )
 
 
@@ -212,4 +218,4 @@ def flags(code: str, *, memory: bool, clang: bool, recorded: bool = False, races
         return used
     if races:
         used = (*used, "-DTCUDA_RACES=1", *own.races)
-    return (*used, *own.indices, _LINES, *(_ALIGNMENT if _WITH_PARTS.search(code) else ()))
+    return (*used, *own.indices, *own.lines, *(_ALIGNMENT if _WITH_PARTS.search(code) else ()))
