@@ -232,6 +232,9 @@ def _key(request: Request, used: Compiler, checked: bool) -> str:
         str(checked),
         *_FLAGS,
         # The flags for both, because the question which compiler this is would start the compiler.
+        *_GCC,
+        *_CLANG,
+        *checks.OF_OPERATORS,
         *checks.flags(request.code, memory=checked, clang=False, recorded=request.recorded, races=request.races),
         *checks.flags(request.code, memory=checked, clang=True, recorded=request.recorded, races=request.races),
         request.backend,
