@@ -131,12 +131,12 @@ class ChangingGraph:
         """Take over the work of another graph of the same shape (``cudaGraphExecUpdate``).
 
         Both graphs must have the same nodes with the same dependencies, as two captures of one function have. The
-        parameters may differ: addresses, numbers, sizes, and the grids of kernels. An update takes less time than an
-        instantiation. The graph owns the memory of ``other`` then, and gives its own memory back. ``other`` is then as
+        parameters may differ: addresses, numbers, sizes, and the grids of kernels. An update takes less time than a
+        capture and an instantiation. The graph owns the memory of ``other`` then, and gives its own memory back. ``other`` is then as
         after :meth:`reset`.
 
         Args:
-            other: A captured graph, made with ``keep_graph=True``. It need not be instantiated.
+            other: A captured graph, made with ``keep_graph=True``. The graph need not be instantiated.
 
         Raises:
             AcceleratorError: The shapes differ (910). The error names the node. Both graphs are unchanged.
@@ -242,8 +242,8 @@ class ChangingGraph:
         found = cuda.graphNodes(shape)[place]
         if found.kind != _SKIPPABLE:
             raise RuntimeError(
-                f"set_node_enabled(): {found.in_words(place)} is no kernel. Only kernels can be skipped, because what "
-                "comes after a skipped copy or fill would not wait for what comes before."
+                f"set_node_enabled(): {found.in_words(place)} is no kernel. Only kernels can be skipped, because the "
+                "nodes after a skipped fill would not wait for the nodes before the fill."
             )
         cuda.graphNodeSetEnabled(self._executable, shape, place, switched)
 

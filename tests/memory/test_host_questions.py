@@ -234,6 +234,17 @@ class TestReserve:
         assert host.held() == block.size
 
     @pytest.mark.emulated
+    def test_an_allocation_that_fails_is_tried_again_without_room_for_growth(self, host: Host) -> None:
+        for _ in range(200):  # until trimming has reached its limit, and new segments have a power of two of bytes
+            small = [host.block() for _ in range(10)]
+            del small
+            host.block(10 * MIB)
+        host.driver.fail("host_allocate", 0, 2)
+        block = host.block(33 * MIB)
+        assert host.driver.failed
+        assert host.held() == block.size
+
+    @pytest.mark.emulated
     def test_an_allocation_succeeds_without_a_reserve(self, host: Host) -> None:
         host.cycles(2 * QUESTIONS)
         host.driver.fail("host_allocate", 0, 2)

@@ -11,8 +11,8 @@ public:
     // The index of the device; -1 if only the runtime knows. With a context, the device is that of the context.
     int index() const noexcept;
 
-    // Notes what the runtime has said. That holds as long as the thread has no context: every call that makes another
-    // device current gives the thread a context of that device.
+    // Notes the answer of the runtime. The answer stays right while the thread has no context: every call that makes
+    // another device current gives the thread a context of that device.
     static void remember(int index) noexcept;
 
 private:

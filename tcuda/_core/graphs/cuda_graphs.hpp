@@ -24,7 +24,7 @@ public:
 
     int begin_capture(libcuda::Stream stream, int mode) const { return graphs_.begin_capture(stream, mode); }
 
-    // What becomes of a capture at its end.
+    // The results of the end of a capture.
     struct Ended {
         libcuda::Graph graph = 0;    // 0 if the nodes are not kept
         libcuda::GraphExec exec = 0; // 0 if there is no executable graph yet

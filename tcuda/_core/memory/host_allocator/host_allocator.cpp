@@ -179,12 +179,14 @@ int HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
     if (is_first)
         segment.size = settings_.reserved_segment;
     lock.leave_interpreter();
-    if (const std::size_t room = trim(lock, segment.size); !segment.small)
+    const std::size_t least = segment.size;
+    if (const std::size_t room = trim(lock, least); !segment.small)
         segment.size = room;
     int status = add_segment(lock, segment);
     if (status != success) {
         settle_all(lock);
         release_idle_segments(lock);
+        segment.size = least;
         status = add_segment(lock, segment);
     }
     has_first_segment_ = has_first_segment_ || (is_first && status == success);

@@ -195,7 +195,7 @@ public:
 
     std::vector<Occurrence> events();
 
-    // What came from the driver and went back since the last call.
+    // The bytes that came from the driver, and the bytes that went back, since the last call.
     SegmentChanges::Bytes take_segment_changes();
 
     // The segments of a pool, or of all pools if `pool` is null. The history records the snapshot.

@@ -4,7 +4,7 @@
 
 namespace tcuda {
 
-// What an allocation does when a device has no room, before the allocation fails.
+// Lets the program free memory when a device has no room, before an allocation fails.
 class Relief {
 public:
     Relief() = default;
