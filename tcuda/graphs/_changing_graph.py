@@ -132,8 +132,8 @@ class ChangingGraph:
 
         Both graphs must have the same nodes with the same dependencies, as two captures of one function have. The
         parameters may differ: addresses, numbers, sizes, and the grids of kernels. An update takes less time than a
-        capture and an instantiation. The graph owns the memory of ``other`` then, and gives its own memory back. ``other`` is then as
-        after :meth:`reset`.
+        capture and an instantiation. The graph owns the memory of ``other`` then, and gives its own memory back.
+        ``other`` is then as after :meth:`reset`.
 
         Args:
             other: A captured graph, made with ``keep_graph=True``. The graph need not be instantiated.
