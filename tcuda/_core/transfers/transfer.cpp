@@ -155,7 +155,7 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
     struct Link {
         Place source, target;
         std::size_t last; // the last copy from the source to the target
-        bool is_ordered;  // whether the source has waited for the target
+        bool is_ordered;  // whether the source has waited for the target; true within a stream
     };
     std::vector<Link> links;
     const auto link_of = [&](const Copy &copy) {
@@ -164,24 +164,31 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
         });
     };
     for (std::size_t i = 0; i < copies.size(); ++i) {
-        if (copies[i].source.place == copies[i].target.place)
-            continue;
         const auto known = link_of(copies[i]);
         if (known == links.end())
-            links.push_back({copies[i].source.place, copies[i].target.place, i, false});
+            links.push_back(
+                {copies[i].source.place, copies[i].target.place, i, copies[i].source.place == copies[i].target.place});
         else
             known->last = i;
     }
-    // Whether the copy `i` or a later copy leaves the stream.
+    // Whether the copy `i` or a later copy is from the stream to another stream.
     const auto leaves = [&](const Place &place, std::size_t i) {
+        return std::any_of(links.begin(), links.end(), [&](const Link &link) {
+            return link.source == place && link.last >= i && !(link.target == place);
+        });
+    };
+    // Whether the copy `i` or a later copy reads memory of the stream, which may be a copy within the stream.
+    const auto is_read = [&](const Place &place, std::size_t i) {
         return std::any_of(links.begin(), links.end(),
                            [&](const Link &link) { return link.source == place && link.last >= i; });
     };
     // Copies of several streams for one target overlap, because all wait for the target before the first copy.
     for (Link &link : links) {
         Place lane;
+        if (link.is_ordered)
+            continue;
         link.is_ordered = std::any_of(links.begin(), links.end(), [&](const Link &other) {
-            return other.target == link.target && !(other.source == link.source);
+            return other.target == link.target && !(other.source == link.source) && !(other.source == other.target);
         });
         if (link.is_ordered && !(open(link.source, &lane) && wait(lane, link.target)))
             return false;
@@ -192,11 +199,11 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
         if (leaves(source, i) && !open(source, &lane)) // the work of one stream needs no lane
             return false;
         const auto link = link_of(copies[i]);
-        if (link != links.end() && !link->is_ordered && !wait(lane, target))
+        if (!link->is_ordered && !wait(lane, target))
             return false;
         if (!copy(lane, copies[i].target, copies[i].source, copies[i].bytes))
             return false;
-        if (link == links.end())
+        if (source == target)
             continue;
         link->is_ordered = true;
         const bool moves_on = leaves(target, i);
@@ -205,7 +212,7 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
         if (!leaves(source, i + 1)) {
             if (!finish(lane, {next}))
                 return false;
-        } else if ((moves_on || link->last == i) && !wait(next, lane)) {
+        } else if ((is_read(target, i) || link->last == i) && !wait(next, lane)) {
             return false;
         }
     }

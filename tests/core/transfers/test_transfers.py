@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -116,6 +117,7 @@ def outputs(output_of: OutputOf, driver_stub: str, code: str) -> list[str]:
     return output_of(PREPARATION + code, LD_LIBRARY_PATH=driver_stub).splitlines()
 
 
+FIRST_CONTEXT = 7
 HOP = [
     "create 1 in 8",
     "record 1 80 in 8",  # the stream of the target's device
@@ -188,6 +190,76 @@ print(sum(line.startswith("wait") for line in lines))
         "copy 12320 8224 32 80 in 8",
         "6",
     ]
+
+
+def out_of_order(log: list[str], legacy: bool) -> list[str]:
+    """Return the copies that may begin too early, and those that the stream of their target does not wait for.
+
+    A copy is too early if no wait orders the copy behind the copies of the bytes that it reads, and behind the work of
+    the program on the streams of both devices. Each stream runs as soon as its waits allow.
+
+    Args:
+        log: The calls of the driver for a relay. The addresses of the device 1 begin at 0x10000.
+        legacy: Whether the program uses the default streams.
+    """
+
+    def stream_of(address: int) -> tuple[str, str]:
+        context = FIRST_CONTEXT + (address >> 16)
+        return "0" if legacy else str(10 * context), str(context)
+
+    done: dict[tuple[str, str], set[str]] = {}  # by stream: the work that is complete when its next call begins
+    for stream in map(stream_of, (0, 0x10000)):
+        done[stream] = {f"the program's work on {stream}"}
+    events: dict[str, set[str]] = {}
+    copies: list[tuple[range, str]] = []
+    faults = []
+    for kind, *words, _, context in map(str.split, log):
+        if kind == "record":
+            events[words[0]] = set(done.setdefault((words[1], context), set()))
+        elif kind == "wait":
+            done.setdefault((words[0], context), set()).update(events[words[1]])
+        elif kind == "copy":
+            target, source, size = map(int, words[:3])
+            before = done.setdefault((words[3], context), set())
+            needed = {f"the program's work on {stream_of(address)}" for address in (target, source)}
+            needed |= {copy for place, copy in copies if place.start < source + size and source < place.stop}
+            copies.append((range(target, target + size), f"a copy of {size} bytes from {source:#x} to {target:#x}"))
+            faults += [f"{copies[-1][1]} does not wait for {each}" for each in needed - before]
+            before.add(copies[-1][1])
+    return faults + [
+        f"the program does not wait for {copy}" for place, copy in copies if copy not in done[stream_of(place.start)]
+    ]
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_every_copy_of_a_relay_waits_for_the_bytes_that_it_reads(
+    output_of: OutputOf, driver_stub: str, legacy: bool
+) -> None:
+    code = f"""
+import json, random
+legacy = {legacy}
+random.seed(0)
+for _ in range(400):
+    devices = [random.randrange(2) for _ in range(random.randint(2, 6))]
+    arrays = [array((64,), BYTE, 0x1000 + device * 0x10000 + 0x100 * place, device)
+              for place, device in enumerate(devices)]
+    pieces = []
+    for begin in range(0, 64, random.choice([16, 32, 64])):
+        hops = [(random.randrange(place), place) for place in range(1, len(devices))]
+        pieces.append([(*hop, begin) for hop in hops])
+    size = 64 // len(pieces)
+    hops = []
+    while any(pieces):
+        piece = random.choice([each for each in pieces if each])
+        source, target, begin = piece.pop(0)
+        hops.append((source, target, begin, begin + size))
+    core.relay(arrays, hops)
+    print(json.dumps([devices, hops, log()]))
+"""
+    for line in outputs(output_of, driver_stub, code):
+        devices, hops, log = json.loads(line)
+        assert out_of_order(log, legacy) == [], (devices, hops)
+        assert sum(each.startswith("copy") for each in log) == len(hops)
 
 
 def test_a_failed_call_raises_its_status_and_restores_the_context(output_of: OutputOf, driver_stub: str) -> None:
