@@ -9,16 +9,14 @@ import os
 from typing import TYPE_CHECKING
 
 from tcuda._base import log
+from tcuda._base.wings import wing_module
 from tcuda._runtime.visible_devices import VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda._runtime.emulated.settings import Schedule
     from tcuda._runtime.protocol import Runtime
 
-_CHOICE = "TCUDA_RUNTIME"
+CHOICE = "TCUDA_RUNTIME"
+"""The environment variable that chooses the runtime."""
 
 _in_use: Runtime | None = None
 _successors: dict[Runtime | None, Runtime] = {}
@@ -39,40 +37,9 @@ def runtime() -> Runtime:
     return _in_use or _decide(None, _from_environment())
 
 
-def emulate(devices: int, memory: int, schedule: Schedule) -> None:
-    """Choose ``devices`` emulated devices with ``memory`` bytes each, and the name and the seed of their schedule.
-
-    A program may look for GPUs first. If the CUDA runtime is in use and has no device, the emulated runtime replaces
-    the CUDA runtime, because a program cannot have used CUDA without a device.
-
-    Raises:
-        RuntimeError: A runtime with devices is already in use.
-    """
-    from tcuda._runtime.emulated import make
-
-    _use(make(devices, memory, schedule))
-
-
-def emulate_by_environment(defaults: Mapping[str, str]) -> bool:
-    """Choose the emulated devices that the environment describes, unless emulated devices are in use already.
-
-    Args:
-        defaults: The values of the variables that are not set.
-
-    Returns:
-        Whether the call has chosen the devices.
-
-    Raises:
-        RuntimeError: A runtime with devices is already in use.
-        ValueError: An environment variable of tcuda has a value that is not allowed.
-    """
-    from tcuda._runtime.emulated import made_from_environment
-
-    if _in_use is not None and _in_use.name == "emulated":
-        return False
-    variables = {**defaults, **{name: value for name, value in os.environ.items() if value or name not in defaults}}
-    _use(made_from_environment(variables, only_visible=_asked("auto") == "emulated"))
-    return True
+def in_use() -> Runtime | None:
+    """Return the runtime in use; None while the choice is open."""
+    return _in_use
 
 
 def is_emulated(otherwise: str = "cuda") -> bool:
@@ -87,7 +54,7 @@ def is_emulated(otherwise: str = "cuda") -> bool:
     before = _in_use
     if before is not None and (before.name == "emulated" or before.visibleDeviceCount()):
         return before.name == "emulated"
-    asked = _asked(otherwise)
+    asked = asked_for(otherwise)
     return asked == "emulated" or (asked == "auto" and not gpus())
 
 
@@ -99,25 +66,10 @@ def pass_on() -> None:
     os.environ.update(variables)
 
 
-def settle_emulated() -> None:
-    """Choose emulated devices for this process and for the processes that it starts.
-
-    If nothing has looked for devices, they are made at their first use, because the program may still change the
-    environment.
-
-    Raises:
-        RuntimeError: GPUs are in use.
-        ValueError: An environment variable of tcuda has a value that is not allowed.
-    """
-    if _in_use is None and _asked("emulated") == "emulated":
-        os.environ[_CHOICE] = "emulated"
-        return
-    emulate_by_environment({})
-    pass_on()
-
-
-def _use(made: Runtime) -> None:
+def use(made: Runtime) -> None:
     """Put ``made`` in the place of no runtime, or of a runtime without devices.
+
+    A program may look for GPUs before it chooses emulated devices: a program cannot have used CUDA without a device.
 
     Raises:
         RuntimeError: A runtime with devices is already in use.
@@ -159,23 +111,6 @@ def environment() -> dict[str, str]:
     return runtime().environment()
 
 
-def emulated_runtime() -> EmulatedRuntime:
-    """Return the runtime in use, which must be an emulated one.
-
-    Raises:
-        RuntimeError: The devices in use are not emulated.
-    """
-    from tcuda._runtime.emulated import EmulatedRuntime
-
-    in_use = runtime()
-    if not isinstance(in_use, EmulatedRuntime):
-        raise RuntimeError(
-            f"The {in_use.name} runtime is in use, and its devices have no emulated clock. Set TCUDA_RUNTIME=emulated, "
-            "or call tcuda.emulation.enable() first."
-        )
-    return in_use
-
-
 def _decide(before: Runtime | None, made: Runtime) -> Runtime:
     """Replace the runtime ``before`` by ``made``, unless another caller was faster; return the runtime in use."""
     global _in_use
@@ -190,19 +125,24 @@ def _decide(before: Runtime | None, made: Runtime) -> Runtime:
 
 
 def _from_environment() -> Runtime:
-    asked = _asked("cuda")
+    asked = asked_for("cuda")
     if asked == "cuda" or (asked == "auto" and gpus()):
         from tcuda._runtime.cuda import CudaRuntime
 
         return CudaRuntime()
-    from tcuda._runtime.emulated import made_from_environment
+    emulated: Runtime = wing_module("emulation.runtime").made_from_environment(
+        os.environ, only_visible=asked == "emulated"
+    )
+    return emulated
 
-    return made_from_environment(os.environ, only_visible=asked == "emulated")
 
+def asked_for(otherwise: str) -> str:
+    """Return the value of ``TCUDA_RUNTIME``; ``otherwise`` if the variable is not set, or empty.
 
-def _asked(otherwise: str) -> str:
-    """Return the value of ``TCUDA_RUNTIME``; ``otherwise`` if the variable is not set, or empty."""
-    asked = os.environ.get(_CHOICE) or otherwise
+    Raises:
+        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
+    """
+    asked = os.environ.get(CHOICE) or otherwise
     if asked not in ("cuda", "emulated", "auto"):
-        raise ValueError(f"{_CHOICE} is {asked!r}; it can be 'cuda', 'emulated' or 'auto'.")
+        raise ValueError(f"{CHOICE} is {asked!r}; it can be 'cuda', 'emulated' or 'auto'.")
     return asked

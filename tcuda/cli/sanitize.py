@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _count(text: str) -> int:
     """Return the number of devices in ``text``."""
-    from tcuda._runtime.emulated import settings
+    from tcuda.emulation.runtime import settings
 
     try:
         devices, memory = settings.from_environment({"TCUDA_EMULATED_DEVICES": text})

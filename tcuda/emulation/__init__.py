@@ -17,8 +17,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _runtime
-from tcuda._runtime.emulated import check, parse_memory, parse_schedule
-from tcuda._runtime.emulated.clock import Clock
+from tcuda.emulation import _choice
+from tcuda.emulation.runtime import check, parse_memory, parse_schedule
+from tcuda.emulation.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from tcuda._backend import xp
@@ -65,7 +66,7 @@ def enable(
         1073741824
     """
     chosen = {} if checks is None else _checks(checks)
-    _runtime.emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
+    _choice.emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
     _runtime.pass_on()
     os.environ.update(chosen)
 
@@ -103,7 +104,7 @@ def enable_without_gpu(devices: int = 1, memory: int | str = "2GiB", *, checks: 
     if not _runtime.is_emulated("auto"):
         return False
     defaults = {"TCUDA_EMULATED_DEVICES": str(devices), "TCUDA_EMULATED_MEMORY": str(size)}
-    if _runtime.emulate_by_environment(defaults):
+    if _choice.emulate_by_environment(defaults):
         os.environ.update({name: text for name, text in chosen.items() if not os.environ.get(name)})
     _runtime.pass_on()
     return True
@@ -144,7 +145,7 @@ def install_as_cupy() -> bool:
             "tcuda.emulation.install_as_cupy() before anything that needs a device, and set TCUDA_RUNTIME=emulated."
         )
     _import_hook.install()
-    _runtime.settle_emulated()
+    _choice.settle()
     _children.pass_on_as_cupy()
     return True
 
@@ -181,7 +182,7 @@ def clock() -> Clock:
         >>> clock.now() > before  # nanoseconds of the emulated devices
         True
     """
-    return _runtime.emulated_runtime().clock
+    return _choice.emulated_runtime().clock
 
 
 def __getattr__(name: str) -> Any:

@@ -37,9 +37,9 @@ def main(arguments: Sequence[str]) -> int:
     """
     from tcuda._base.program import named_program
     from tcuda._runtime import is_emulated
-    from tcuda._runtime.emulated import settings
     from tcuda.emulation import install_as_cupy
     from tcuda.emulation.rtc import checks
+    from tcuda.emulation.runtime import settings
 
     words = list(arguments)
     if words[:1] == ["--"]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._base.errors import OutOfMemoryError
 from tcuda._process.ledger import always_want_stacks
-from tcuda._runtime.emulated.default_stream import DEFAULT_STREAM
 from tcuda.emulation import rtc
 from tcuda.emulation._launcher import Launcher
 from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
+from tcuda.emulation.runtime.default_stream import DEFAULT_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcuda._backend.nccl import Nccl
     from tcuda._backend.streams import CurrentStream
     from tcuda._backend.transfers import Transfers
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 _PADDING = 512
 _POOL_UNIT = 512

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from tcuda._runtime.emulated.allocation import Allocation
+from tcuda.emulation.runtime.allocation import Allocation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda._core import Ledger
-    from tcuda._runtime.emulated.devices import EmulatedDevice
-    from tcuda._runtime.emulated.watch import Watch
+    from tcuda.emulation.runtime.devices import EmulatedDevice
+    from tcuda.emulation.runtime.watch import Watch
 
 
 class MemoryPool:

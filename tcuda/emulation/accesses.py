@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda import _core
-from tcuda._runtime.emulated.accesses import POSSIBLE, READ, READ_AND_WRITE, WRITE, Access
-from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation import selected_elements
 from tcuda.emulation.operands import Operands, alias_of
+from tcuda.emulation.runtime.accesses import POSSIBLE, READ, READ_AND_WRITE, WRITE, Access
+from tcuda.emulation.runtime.moves import Movable
 from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda._runtime.emulated.accesses import Accesses
-    from tcuda._runtime.emulated.late_runtime import LateRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
+    from tcuda.emulation.runtime.accesses import Accesses
+    from tcuda.emulation.runtime.late_runtime import LateRuntime
 
 
 _runtime = cast("EmulatedRuntime", cuda)

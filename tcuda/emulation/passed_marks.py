@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._base.user_code import calling_place
-from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation import accesses, catalogue, selected_elements
 from tcuda.emulation.operands import Operands, alias_of
+from tcuda.emulation.runtime.moves import Movable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from tcuda._runtime.emulated.moves import Mover
-    from tcuda._runtime.emulated.unwritten import Marks, Region, Unwritten
+    from tcuda.emulation.runtime.moves import Mover
+    from tcuda.emulation.runtime.unwritten import Marks, Region, Unwritten
     from tcuda.emulation.strided import Strided
 
     Function = Callable[..., Any]
@@ -366,7 +366,7 @@ def require_decided(
 def _of_elements(marks: Marks, dtype: np.dtype[Any]) -> Marks:
     """Return a mark for each element, without the padding of structures."""
     if dtype.names is not None:
-        from tcuda._runtime.emulated.unwritten import padding_of
+        from tcuda.emulation.runtime.unwritten import padding_of
 
         marks = marks * ~padding_of(dtype)
     each: Marks = marks.max(-1)

@@ -13,8 +13,8 @@ import pytest
 
 import tcuda
 from tcuda import _runtime
-from tcuda._runtime.emulated import settings
-from tcuda._runtime.emulated.schedule import begin_part
+from tcuda.emulation.runtime import settings
+from tcuda.emulation.runtime.schedule import begin_part
 from tcuda.testing._state import Memory, restore, state
 
 if TYPE_CHECKING:

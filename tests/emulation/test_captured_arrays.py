@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.fixture_types import Captured
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]

@@ -9,8 +9,8 @@ import pytest
 
 from support.devices import allocated
 from support.emulated_arrays import assert_same
-from tcuda._runtime.emulated import costs
 from tcuda.emulation import xp
+from tcuda.emulation.runtime import costs
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 

@@ -13,7 +13,7 @@ from tcuda.emulation import xp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 

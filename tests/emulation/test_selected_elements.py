@@ -14,7 +14,7 @@ from tcuda.emulation import xp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 

@@ -12,8 +12,8 @@ import tcuda.emulation
 from support.devices import allocated
 from support.emulated_arrays import on_device
 from support.emulated_streams import temporary_stream
-from tcuda._runtime.emulated import costs
 from tcuda.emulation import xp
+from tcuda.emulation.runtime import costs
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 MILLISECOND = 1_000_000

@@ -17,7 +17,7 @@ from tcuda.emulation.rtc.parameter_names import parameter_names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 

@@ -10,8 +10,8 @@ import tcuda
 from support.busy_streams import keep_busy
 from support.sizes import KIB, MIB
 from tcuda import _core
-from tcuda._runtime.emulated.driver_streams import DriverStreams
 from tcuda._runtime.protocol import MEMCPY_HOST_TO_DEVICE
+from tcuda.emulation.runtime.driver_streams import DriverStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ PROGRAM = """
 import gc, random, signal, sys
 import tcuda
 from tcuda import _core, xp
-from tcuda._runtime.emulated.driver_streams import DriverStreams
+from tcuda.emulation.runtime.driver_streams import DriverStreams
 
 class Private(Exception):
     pass

@@ -9,7 +9,7 @@ import pytest
 import tcuda
 from support.device_arrays import on_each
 from tcuda import nccl, xp
-from tcuda._runtime.emulated import costs
+from tcuda.emulation.runtime import costs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

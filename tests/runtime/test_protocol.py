@@ -95,8 +95,8 @@ def test_the_array_library_in_use_implements_the_whole_protocol(backend: Backend
 
 
 def test_emulated_devices_have_the_signatures_of_the_protocols() -> None:
-    from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda.emulation._backend import Backend
+    from tcuda.emulation.runtime import EmulatedRuntime
 
     emulated = EmulatedRuntime(1, 1 << 20)
     for wanted, implementation in ((Runtime, emulated), (_backend.Backend, Backend(emulated))):

@@ -185,7 +185,7 @@ import json
 import tcuda
 from support.corpus import programs, run
 from tcuda._runtime import runtime
-from tcuda._runtime.emulated.schedule import begin_part
+from tcuda.emulation.runtime.schedule import begin_part
 
 found = {}
 tcuda.init()

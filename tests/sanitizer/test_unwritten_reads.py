@@ -14,7 +14,7 @@ from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, UnwrittenMemoryErr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 pytestmark = [pytest.mark.emulated, pytest.mark.eager]
 

@@ -11,7 +11,7 @@ from tcuda._runtime.protocol import STREAM_NON_BLOCKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 
 def new_stream(r: EmulatedRuntime, flags: int = STREAM_NON_BLOCKING) -> int:

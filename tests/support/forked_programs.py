@@ -22,7 +22,7 @@ _LIMIT = 120  # seconds for each program
 _SERVER = """
 import gc, json, os, signal, sys, warnings
 import numpy, tcuda
-import tcuda._process.captures, tcuda._runtime.emulated.runtime, tcuda.emulation.functions, tcuda.emulation.random
+import tcuda._process.captures, tcuda.emulation.runtime.runtime, tcuda.emulation.functions, tcuda.emulation.random
 import tcuda.emulation._backend, tcuda.emulation.xp, tcuda.jiterator, tcuda.testing
 
 gc.collect()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcuda._runtime.emulated.runtime import EmulatedRuntime
+    from tcuda.emulation.runtime.runtime import EmulatedRuntime
 
 READ, WRITE, BOTH = 1, 2, 3
 

@@ -40,7 +40,7 @@ from tcuda.emulation.cuda import device_attributes, host_functions, host_memory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
     def __getattr__(name: str) -> Any: ...
 

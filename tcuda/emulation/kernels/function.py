@@ -12,25 +12,25 @@ from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
-from tcuda._runtime.emulated import launch_limits
-from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
 from tcuda.emulation.kernels.source_facts import SourceFacts
 from tcuda.emulation.rtc.parameter_names import parameter_names
+from tcuda.emulation.runtime import launch_limits
+from tcuda.emulation.runtime.moves import Movable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda._runtime.emulated.accesses import Access
-    from tcuda._runtime.emulated.moves import Mover
-    from tcuda._runtime.emulated.unwritten import Marks, Unwritten
     from tcuda.emulation.kernels.arguments import ElementTypes
     from tcuda.emulation.kernels.launch_findings import LaunchFindings
     from tcuda.emulation.rtc.checks import Checks
+    from tcuda.emulation.runtime import EmulatedRuntime
+    from tcuda.emulation.runtime.accesses import Access
+    from tcuda.emulation.runtime.moves import Mover
+    from tcuda.emulation.runtime.unwritten import Marks, Unwritten
     from tcuda.emulation.strided import Strided
 
 _runtime = cast("EmulatedRuntime", cuda)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING, NamedTuple
 
-from tcuda._runtime.emulated.accesses import POSSIBLE, READ_AND_WRITE, Access
+from tcuda.emulation.runtime.accesses import POSSIBLE, READ_AND_WRITE, Access
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

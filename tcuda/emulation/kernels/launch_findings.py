@@ -10,7 +10,6 @@ from tcuda import _core
 from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
 from tcuda._process.ledger import ledger
-from tcuda._runtime.emulated.moves import Movable
 from tcuda._sanitizer._checks import tell_races_of_kernel
 from tcuda._sanitizer._elements import Region, elements, indices
 from tcuda._sanitizer._errors import KernelRaceError
@@ -22,15 +21,16 @@ from tcuda._sanitizer._stacks import Frame, frames, users
 from tcuda._sanitizer._stream_names import stream_names
 from tcuda._sanitizer._unwritten_read import unwritten_read
 from tcuda.emulation.kernels import kernel_accesses, memory_access
+from tcuda.emulation.runtime.moves import Movable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcuda._runtime.emulated.moves import Mover
-    from tcuda._runtime.emulated.unwritten import Origin
     from tcuda._sanitizer._stream_names import StreamName
     from tcuda.emulation.kernels.source_facts import SourceFacts
     from tcuda.emulation.rtc.shared_memory import SharedVariable
+    from tcuda.emulation.runtime.moves import Mover
+    from tcuda.emulation.runtime.unwritten import Origin
     from tcuda.emulation.strided import Strided
 
 

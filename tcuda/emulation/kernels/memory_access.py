@@ -11,7 +11,7 @@ from tcuda._process.ledger import ledger
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 _runtime = cast("EmulatedRuntime", cuda)
 _PAGE = 4096

@@ -14,7 +14,6 @@ from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import always_want_stacks
-from tcuda._runtime.emulated import launch_limits
 from tcuda.emulation import rtc
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels.arguments import ElementTypes, element_types
@@ -23,12 +22,13 @@ from tcuda.emulation.memory import ForeignBlock, MemoryPointer
 from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, shared_memory
 from tcuda.emulation.rtc.shared_memory import shared_variables
 from tcuda.emulation.rtc.source_lines import source_lines
+from tcuda.emulation.runtime import launch_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tcuda._runtime.emulated import EmulatedRuntime
     from tcuda.emulation.rtc.shared_memory import SharedVariable
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 _runtime = cast("EmulatedRuntime", cuda)
 

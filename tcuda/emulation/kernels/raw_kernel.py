@@ -6,8 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._process.lazy import cuda
-from tcuda._runtime.emulated.devices import CAPABILITY
 from tcuda.emulation.kernels.module import load
+from tcuda.emulation.runtime.devices import CAPABILITY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcuda import _core
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 _runtime = cast("EmulatedRuntime", cuda)
 _WORD = 8

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tcuda._base.errors import NcclError
-from tcuda._runtime.emulated.accesses import READ, READ_AND_WRITE, WRITE, span
-from tcuda._runtime.emulated.moves import Movable
 from tcuda.emulation.nccl.member import Member, exchange
 from tcuda.emulation.nccl.operation import Operation
 from tcuda.emulation.nccl.wire import INVALID_USAGE
+from tcuda.emulation.runtime.accesses import READ, READ_AND_WRITE, WRITE, span
+from tcuda.emulation.runtime.moves import Movable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tcuda._backend.nccl import Ranks
-    from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda._runtime.emulated.accesses import Access
-    from tcuda._runtime.emulated.unwritten import Region, Unwritten
+    from tcuda.emulation.runtime import EmulatedRuntime
+    from tcuda.emulation.runtime.accesses import Access
+    from tcuda.emulation.runtime.unwritten import Region, Unwritten
 
 _VERSION = 2, 28, 9
 _UNIQUE_ID_BYTES = 128

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda._runtime.emulated import costs
 from tcuda.emulation.floating_point import quietly
+from tcuda.emulation.runtime import costs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._backend import array_module
-from tcuda._runtime import emulated_runtime
+from tcuda.emulation._choice import emulated_runtime
 
 if TYPE_CHECKING:
     from types import ModuleType

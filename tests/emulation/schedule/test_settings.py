@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tcuda._runtime.emulated.settings import parse_schedule
+from tcuda.emulation.runtime.settings import parse_schedule
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf

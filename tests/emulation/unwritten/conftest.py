@@ -9,8 +9,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcuda._runtime.emulated import EmulatedRuntime
-    from tcuda._runtime.emulated.unwritten import Unwritten
+    from tcuda.emulation.runtime import EmulatedRuntime
+    from tcuda.emulation.runtime.unwritten import Unwritten
 
 
 @pytest.fixture

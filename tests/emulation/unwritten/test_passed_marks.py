@@ -13,7 +13,7 @@ from tcuda.sanitizer import UnwrittenMemoryError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 pytestmark = [pytest.mark.emulated, pytest.mark.eager]
 

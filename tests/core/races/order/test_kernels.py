@@ -16,7 +16,7 @@ from tcuda.emulation import xp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tcuda._runtime.emulated import EmulatedRuntime
+    from tcuda.emulation.runtime import EmulatedRuntime
 
 pytestmark = pytest.mark.emulated
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.races import X, Y, read, write
 from tcuda import _core
-from tcuda._runtime.emulated.runtime import EmulatedRuntime
+from tcuda.emulation.runtime.runtime import EmulatedRuntime
 
 if TYPE_CHECKING:
     from support.races import Watch

@@ -1,0 +1,192 @@
+"""The stream entries of the core's driver table: the questions of the allocator about the streams of emulated devices.
+
+No capture forbids these entries, because the allocator's calls are not among the calls that a program captures. The
+entries take no emulated time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from tcuda._base.statuses import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tcuda.emulation.runtime.clock import Clock
+    from tcuda.emulation.runtime.host_uses import HostUses
+    from tcuda.emulation.runtime.memory import Memory
+    from tcuda.emulation.runtime.schedule import Operation
+    from tcuda.emulation.runtime.streams import Streams
+    from tcuda.emulation.runtime.timeline import Timeline
+    from tcuda.emulation.runtime.watch import Watch
+
+    Poison = Callable[[int, int, int, int], None]
+    """A function of an address, a number of bytes, their value, and a stream."""
+
+_SOME_CAPTURE = 2**64 - 1
+_CALL = "cudaStreamQuery({:#x})"
+_REGISTER = "cudaHostRegister({:#x}, {})"
+_UNREGISTER = "cudaHostUnregister({:#x})"
+_WATCHED = 2**62
+"""The first event that a race detector knows. No time of the clock and no handle is as large."""
+
+
+class DriverStreams:
+    """The stream entries of the driver table.
+
+    The events of the allocator are numbers: the time for which an event waits, in nanoseconds of the clock, plus 1. So
+    no entry leaves anything behind, and each may be called again after an exception of a signal handler. While a race
+    detector watches, each event has a number of its own, because a detector must tell the events from each other.
+
+    Args:
+        streams: The streams.
+        clock: The clock, whose lock the streams need.
+        races: The watch of a race detector.
+        memory: The memory, which knows what is page-locked.
+        uses: The uses of page-locked memory.
+        poison: Sets bytes of memory, in the order of a stream.
+    """
+
+    def __init__(
+        self, streams: Streams, clock: Clock, races: Watch, memory: Memory, uses: HostUses, poison: Poison
+    ) -> None:
+        self._streams = streams
+        self._clock = clock
+        self._races = races
+        self._memory = memory
+        self._uses = uses
+        self._poison = poison
+        self._watched: dict[int, int] = {}
+        """The times of the events that a detector knows."""
+        self._numbers = itertools.count(_WATCHED)
+
+    def record(self, device: int, stream: int) -> int:
+        """Return an event for the work that ``stream`` has been given so far."""
+        timeline = self._streams.find(stream, (_CALL, stream), device)
+        detector = self._races.detector
+        if detector is None:
+            return timeline.ready + 1
+        event = next(self._numbers)
+        self._watched[event] = timeline.ready
+        detector.event_recorded(event, timeline.device, timeline.handle)
+        return event
+
+    def record_device(self, device: int) -> int:
+        """Return an event for the work that all streams of ``device`` have been given so far."""
+        with self._clock._lock:
+            ready = self._streams.ready(device)
+            detector = self._races.detector
+            if detector is None:
+                return ready + 1
+            event = next(self._numbers)
+            self._watched[event] = ready
+            # A detector has no events of devices. The default stream alone leaves some order out, which is safe.
+            detector.event_recorded(event, device, self._streams.default(device).handle)
+            return event
+
+    def host_register(self, address: int, size: int) -> int:
+        """Page-lock memory that the allocator takes; no capture forbids that."""
+        with self._clock._lock:
+            self._memory.register(address, size, (_REGISTER, address, size))
+            self._uses.begin(address, size)
+            if self._races.detector is not None:
+                self._races.registered(address, size)
+        return Status.SUCCESS
+
+    def host_unregister(self, address: int) -> int:
+        """Undo :meth:`host_register`."""
+        with self._clock._lock:
+            size = self._memory.unregister(address, (_UNREGISTER, address))
+            self._uses.end(address)
+            if self._races.detector is not None:
+                self._races.unregistered(address, size)
+        return Status.SUCCESS
+
+    def query_host(self, address: int, size: int) -> int:
+        """Return whether no work and no graph uses page-locked memory, as a status."""
+        with self._clock._lock:
+            used = self._uses.in_use(address, size, lambda *work: self._finished(*work) == Status.SUCCESS)
+        return Status.NOT_READY if used else Status.SUCCESS
+
+    def query(self, device: int, event: int) -> int:
+        """Return whether ``event`` is complete, as a status."""
+        status = self._status(self._time(event))
+        if status == Status.SUCCESS:
+            self._completed(event)
+        return status
+
+    def synchronize(self, device: int, event: int) -> int:
+        """Wait for ``event``."""
+        self._clock.wait_until(self._time(event))
+        self._completed(event)
+        return Status.SUCCESS
+
+    def destroy_event(self, device: int, event: int) -> int:
+        """Forget an event that a detector knows; another event is only a number."""
+        if event >= _WATCHED:
+            self._watched.pop(event, None)
+            detector = self._races.detector
+            if detector is not None:
+                detector.event_destroyed(event)
+        return Status.SUCCESS
+
+    def query_stream(self, device: int, stream: int) -> int:
+        """Return whether ``stream`` is idle, as a status."""
+        timeline = self._streams.find(stream, (_CALL, stream), device)
+        status = self._status(timeline.ready)
+        if status == Status.SUCCESS and self._races.detector is not None:
+            self._races.finished(timeline)
+        return status
+
+    def synchronize_stream(self, device: int, stream: int) -> int:
+        """Wait for ``stream``."""
+        timeline = self._streams.find(stream, (_CALL, stream), device)
+        self._clock.wait_until(timeline.ready)
+        if self._races.detector is not None:
+            self._races.finished(timeline)
+        return Status.SUCCESS
+
+    def synchronize_device(self, device: int, _: int) -> int:
+        """Wait for all streams of ``device``."""
+        with self._clock._lock:
+            self._clock.wait_until(self._streams.ready(device))
+            if self._races.detector is not None:
+                self._races.device_finished(device)
+        return Status.SUCCESS
+
+    def fill(self, device: int, stream: int, address: int, size: int, value: int) -> int:
+        """Set all bytes of memory to ``value``, in the order of ``stream``."""
+        self._poison(address, size, value, stream)
+        return Status.SUCCESS
+
+    def capture_of(self, device: int, stream: int) -> int:
+        """Return the number of the capture in which ``stream`` takes part, 0 for none.
+
+        The default stream may wait for several streams that capture. The number for the default stream is then a number
+        that no capture has.
+        """
+        timeline = self._streams.find(stream, (_CALL, stream), device)
+        if stream == 0:
+            return 0 if self._streams.capture_beside(timeline) is None else _SOME_CAPTURE
+        return 0 if timeline.capture is None else timeline.capture.number
+
+    def _finished(self, ready: int, operations: Iterable[Operation | None]) -> int:
+        """Return whether work is complete, as a status."""
+        return self._status(ready)
+
+    def _time(self, event: int) -> int:
+        return event - 1 if event < _WATCHED else self._watched.get(event, 0)
+
+    def _completed(self, event: int) -> None:
+        """Tell a detector that the allocator knows that ``event`` is complete, and may hand the memory out again."""
+        detector = self._races.detector
+        if detector is not None and event >= _WATCHED:
+            detector.event_synchronized(event)
+
+    def _timeline(self, device: int, stream: int) -> Timeline:
+        return self._streams.find(stream, (_CALL, stream), device)
+
+    def _status(self, ready: int) -> int:
+        return Status.SUCCESS if ready <= self._clock.now() else Status.NOT_READY

@@ -1,0 +1,182 @@
+"""The streams of all devices: the stream that a handle names, and the time at which an operation on it may start."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from tcuda import _core
+from tcuda._base.statuses import Status
+from tcuda._runtime.protocol import STREAM_DEFAULT, STREAM_LEGACY, STREAM_NON_BLOCKING, STREAM_PER_THREAD
+from tcuda.emulation.runtime.calls import failure
+from tcuda.emulation.runtime.clock import CALL
+from tcuda.emulation.runtime.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda.emulation.runtime.calls import Call
+    from tcuda.emulation.runtime.captures import Capture, Captures
+    from tcuda.emulation.runtime.clock import Clock
+    from tcuda.emulation.runtime.devices import EmulatedDevice
+
+
+class Streams:
+    """The streams of all devices.
+
+    The caller holds the lock of the clock.
+
+    Args:
+        devices: The devices.
+        thread: The state of each thread, with the current device.
+        captures: The captures, which forbid some calls.
+        clock: The clock.
+
+    Attributes:
+        created: The streams that were created and not destroyed, by handle.
+        times: Finds the start and the end of an operation on a stream.
+    """
+
+    def __init__(
+        self, devices: Sequence[EmulatedDevice], thread: _core.EmulatedThread, captures: Captures, clock: Clock
+    ) -> None:
+        self.created: dict[int, Timeline] = {}
+        self._devices = devices
+        self._thread = thread
+        self._captures = captures
+        self._per_thread: dict[tuple[int, int], Timeline] = {}
+        """The per-thread default streams, by thread and device."""
+        self._rest: dict[tuple[int, int], Timeline] = {}
+        """For each device and flags, one stream that stands for all destroyed streams, whose work goes on."""
+        for device in devices:
+            for flags in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
+                self._rest[device.index, flags] = Timeline(0, device.index, flags)
+            device.blocking.append(self._rest[device.index, STREAM_DEFAULT])
+        noted = [(device.default, device.blocking, device.activity.append) for device in devices]
+        self.times = _core.EmulatedTimes(clock, noted, CALL)
+
+    # Streams by their handles
+
+    def find(self, handle: int, call: Call, device: int | None = None) -> Timeline:
+        """Return the stream ``handle``.
+
+        Args:
+            handle: The handle.
+            call: The call of the runtime, for the error.
+            device: The device whose default streams are meant; the current one if None.
+
+        Raises:
+            AcceleratorError: No stream has the handle (400).
+        """
+        timeline = self.created.get(handle)
+        if timeline is not None:
+            return timeline
+        if handle > STREAM_PER_THREAD:
+            raise failure(Status.INVALID_RESOURCE_HANDLE, call)
+        if device is None:
+            device = self._thread.device
+        if handle == 0 or handle == STREAM_LEGACY:
+            return self._devices[device].default
+        if handle == STREAM_PER_THREAD:
+            return self._per_thread.get((threading.get_ident(), device)) or self._new_per_thread(device)
+        raise failure(Status.INVALID_RESOURCE_HANDLE, call)
+
+    def default(self, device: int) -> Timeline:
+        """Return the legacy default stream of ``device``."""
+        return self._devices[device].default
+
+    def observe(self, handle: int, call: Call) -> Timeline:
+        """Return the stream ``handle`` for a call that looks at its progress, which captures forbid.
+
+        Raises:
+            AcceleratorError: No stream has the handle (400), or a capture forbids the call (900, 906).
+        """
+        timeline = self.find(handle, call)
+        if self._captures.in_progress:
+            if timeline.capture is not None:
+                raise timeline.capture.invalidate(call)
+            self.forbid_implicit(timeline, call)
+            self._captures.forbid_unsafe(call)
+        return timeline
+
+    def ready(self, device: int) -> int:
+        """Return the time at which all streams of ``device`` are idle, also the destroyed streams."""
+        ready = self._devices[device].default.ready
+        for timeline in (*self.created.values(), *self._per_thread.values(), *self._rest.values()):
+            if timeline.device == device and timeline.ready > ready:
+                ready = timeline.ready
+        return ready
+
+    def add(self, timeline: Timeline) -> None:
+        """Add a stream that is created now."""
+        if timeline.blocking:
+            self._devices[timeline.device].blocking.append(timeline)
+        self.created[timeline.handle] = timeline
+
+    def remove(self, timeline: Timeline) -> None:
+        """Remove a stream that is destroyed now."""
+        # After an exception of a signal handler between these steps, the default stream still waits for the work.
+        rest = self._rest[timeline.device, timeline.flags]
+        rest.ready = max(rest.ready, timeline.ready)
+        self.created.pop(timeline.handle, None)
+        blocking = self._devices[timeline.device].blocking
+        if timeline in blocking:
+            blocking.remove(timeline)
+
+    def rest(self, timeline: Timeline) -> Timeline:
+        """Return the stream that stands for the destroyed streams of the same kind as ``timeline``."""
+        return self._rest[timeline.device, timeline.flags]
+
+    def _new_per_thread(self, device: int) -> Timeline:
+        key = threading.get_ident(), device
+        timeline = self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, device, STREAM_DEFAULT))
+        self._devices[device].blocking.append(timeline)
+        return timeline
+
+    # The time of operations
+
+    def occupy_together(self, timelines: Sequence[Timeline], duration: int) -> None:
+        """Let ``timelines`` be busy for the same ``duration`` nanoseconds, as soon as all of them can start."""
+        start = max(map(self.times.start, timelines))
+        for timeline in timelines:
+            timeline.ready = start + duration
+            self._devices[timeline.device].activity.append((start, start + duration))
+
+    # Captures
+
+    def capture_beside(self, timeline: Timeline) -> Capture | None:
+        """Return the capture of a stream for which ``timeline``, if it is a default stream, would have to wait."""
+        device = self._devices[timeline.device]
+        if timeline is device.default:
+            for other in device.blocking:
+                if other.capture is not None:
+                    return other.capture
+        return None
+
+    def forbid_implicit(self, timeline: Timeline, call: Call) -> None:
+        """Refuse ``call``, which would let a default stream wait for a stream that captures.
+
+        Raises:
+            AcceleratorError: ``timeline`` would wait for a stream that captures; that capture is invalidated (906).
+        """
+        capture = self.capture_beside(timeline)
+        if capture is not None:
+            raise capture.invalidate(call, Status.STREAM_CAPTURE_IMPLICIT)
+
+    def end_capture(self, capture: Capture) -> None:
+        """Let no stream take part in ``capture`` any more."""
+        # The origin goes last, so that the call can be repeated after an exception of a signal handler.
+        handles = capture.streams()
+        taking_part = [self.created[handle] for handle in handles if handle in self.created]
+        if STREAM_PER_THREAD in handles:
+            taking_part += self._per_thread.values()
+        taking_part = [timeline for timeline in taking_part if timeline.capture is capture]
+        origins = [timeline for timeline in taking_part if timeline.handle == capture.origin]
+        for timeline in taking_part:
+            if timeline not in origins:
+                timeline.capture = None
+        if capture in self._captures.in_progress:
+            self._captures.in_progress.remove(capture)
+        capture.active = False
+        for timeline in origins:
+            timeline.capture = None
