@@ -16,6 +16,7 @@ from tcuda._base import log as _log
 from tcuda._base.absent import refuse_absent_modules as _refuse_absent_modules
 from tcuda._base.errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
 from tcuda._base.version import __version__
+from tcuda._base.wings import wing_module as _wing_module
 from tcuda._cupy.import_hook import watch_cupy as _watch_cupy
 from tcuda._device import (
     can_device_access_peer,
@@ -130,9 +131,7 @@ _initialization.prepare(_raise_out_of_memory, _relieve, _install_generators)
 _refuse_absent_modules()
 _watch_cupy()
 if {"TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER"} & _os.environ.keys():
-    from tcuda._sanitizer._variables import enable_as_asked as _enable_as_asked
-
-    _enable_as_asked(_os.environ)
+    _wing_module("sanitizer._variables").enable_as_asked(_os.environ)
 
 __all__ = [
     "AcceleratorError",

@@ -52,13 +52,6 @@ class Backend(Protocol):
 
     # Waits of the host
 
-    def watch_kernels(self, watched: bool) -> None:
-        """Tell the core what the library knows of its kernels and of the arrays of their calls.
-
-        Args:
-            watched: False to tell nothing any more.
-        """
-
     def watch_waits(self, watched: bool) -> None:
         """Tell ``tcuda._process.waits`` of the waits that the library begins, as far as the library shows them.
 

@@ -68,15 +68,6 @@ class Backend:
         self.default_stream: CurrentStream = cupy_streams.Stream.ptds if per_thread else cupy_streams.Stream.null
         self.sleep: Callable[[int, int], None] = spin.sleep
 
-    def watch_kernels(self, watched: bool) -> None:
-        """Tell the core of CuPy's kernels, and of the arrays that programs give to raw kernels."""
-        from tcuda._cupy import kernel_uses
-
-        if watched:
-            kernel_uses.begin(cupy)
-        else:
-            kernel_uses.end()
-
     def watch_waits(self, watched: bool) -> None:
         """Put functions that tell of waits in the places of CuPy's own, or CuPy's functions back."""
         from tcuda._cupy import waits

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, NoReturn
 
-from tcuda._process import races
+from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import set_steps
 from tcuda._process.lazy_names import bind_xp
 from tcuda._process.ledger import ledger_if_any, make_ledger
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tcuda._backend import Backend
     from tcuda._process.lazy import Step
     from tcuda._runtime.protocol import Runtime
+
+_wing_steps: list[Step] = []
+_reached: tuple[Runtime, Backend] | None = None
+"""What the steps of wings were called with; a step that is added later is taken at once."""
 
 
 def prepare(
@@ -33,11 +37,28 @@ def prepare(
     """
     set_steps(
         functools.partial(make_ledger, raise_out_of_memory=raise_out_of_memory, relieve=relieve),
-        races.attach,
+        _take_wing_steps,
         install_generators,
         _use_ledger,
         bind_xp,
     )
+
+
+def add_step(step: Step) -> None:
+    """Let initialisation take a step of a wing too: when the ledger is made, and before arrays take memory from it.
+
+    If initialisation has come so far already, the step is taken now.
+    """
+    _wing_steps.append(step)
+    if _reached is not None:
+        step(*_reached)
+
+
+def _take_wing_steps(cuda: Runtime, backend: Backend) -> None:
+    global _reached
+    _reached = cuda, backend
+    for step in _wing_steps:
+        step(cuda, backend)
 
 
 def _use_ledger(cuda: Runtime, backend: Backend) -> None:
@@ -45,3 +66,11 @@ def _use_ledger(cuda: Runtime, backend: Backend) -> None:
     ledger = ledger_if_any()
     assert ledger is not None
     backend.use_ledger(ledger)
+
+
+def _forget_in_child() -> None:
+    global _reached
+    _reached = None
+
+
+call_in_child(_forget_in_child)

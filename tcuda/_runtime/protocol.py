@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcuda._core import Driver, Ledger, RaceDetector
+    from tcuda._core import Driver, Ledger
 
 MEMCPY_HOST_TO_HOST = 0
 MEMCPY_HOST_TO_DEVICE = 1
@@ -342,16 +342,6 @@ class Runtime(Protocol):
 
     def memoryDriver(self) -> Driver:
         """Return the driver table through which the allocator takes memory of these devices."""
-
-    def watchRaces(self, detector: RaceDetector | None) -> None:
-        """Tell ``detector`` of all streams now, and from then on of every stream, event, operation and graph launch.
-
-        Args:
-            detector: The race detector; None ends the watch.
-
-        Raises:
-            RuntimeError: The detector cannot watch these devices.
-        """
 
     def nvml(self) -> Any:
         """Return the NVML of these devices: ``pynvml``, or an object with the same functions."""

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from tcuda._base.messages import in_one_line
 from tcuda.cli.interrupt import end_at_ctrl_c, ended_by_ctrl_c, interruptible
-from tcuda.cli.messages import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tcuda
+from tcuda._base.console import console
 from tcuda._base.files import require_writable, write_file
 from tcuda.cli import demo_workers, report
-from tcuda.cli.terminal import console
 from tcuda.demo import digits
 from tcuda.demo.checkpoint import Checkpoint
 from tcuda.demo.config import KERNELS, Config

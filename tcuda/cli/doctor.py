@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import tcuda
+from tcuda._base.console import console, print_table
+from tcuda._base.messages import printable
 from tcuda._base.terminal import working
-from tcuda.cli.messages import printable
-from tcuda.cli.terminal import console, print_table
 
 if TYPE_CHECKING:
     import argparse

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy
 
 import tcuda
+from tcuda._base.console import console, memory, print_table
+from tcuda._base.messages import printable
+from tcuda._base.wings import has_wing, wing_module
 from tcuda._runtime import runtime
-from tcuda._runtime.cuda import cupti
-from tcuda.cli.messages import printable
-from tcuda.cli.terminal import console, memory, print_table
-from tcuda.emulation.rtc import compiler
-from tcuda.emulation.rtc.cache import cache
 
 if TYPE_CHECKING:
     import argparse
@@ -146,16 +144,21 @@ def _commit() -> str | None:
 
 def _cupti() -> str | None:
     """Return CUPTI's library, with which the race detector watches CUDA; None without the library or a driver."""
+    if not has_wing("sanitizer"):
+        return None
     try:
-        return cupti.find(runtime().driverGetVersion())
+        found: str | None = wing_module("sanitizer._cuda.cupti").find(runtime().driverGetVersion())
+        return found
     except RuntimeError:
         return None
 
 
 def _compiler() -> str | None:
     """Return the C++ compiler that compiles the kernels of emulated devices; None without one."""
+    if not has_wing("emulation"):
+        return None
     try:
-        found = compiler.find()
+        found = wing_module("emulation.rtc.compiler").find()
     except RuntimeError:
         return None
     return f"{' '.join(found.command)}: {found.version}"
@@ -163,7 +166,7 @@ def _compiler() -> str | None:
 
 def _kernel_cache() -> dict[str, Any]:
     """Return the folder of the compiled kernels of emulated devices, and the bytes in it."""
-    folder = cache().folder
+    folder = wing_module("emulation.rtc.cache").cache().folder if has_wing("emulation") else None
     if folder is None:
         return {"folder": None, "bytes": 0}
     files = list(folder.path.glob("*")) if folder.path.is_dir() else []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcuda._base.console import console, memory, print_table
 from tcuda._base.files import require_writable, write_file
+from tcuda._base.messages import printable
 from tcuda._base.terminal import working
-from tcuda.cli.messages import printable
-from tcuda.cli.terminal import console, memory, print_table
 
 if TYPE_CHECKING:
     import argparse

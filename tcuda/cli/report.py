@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tcuda._base.console import memory, percent, print_table
 from tcuda._runtime import runtime
-from tcuda.cli.terminal import memory, percent, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -54,9 +54,6 @@ class Backend:
         self.exit_stream: Callable[[], None] = runtime.thread.exit_stream
         self.sleep: Callable[[int, int], None] = runtime.sleep
 
-    def watch_kernels(self, watched: bool) -> None:
-        """Do nothing: the kernels record their accesses themselves."""
-
     def watch_waits(self, watched: bool) -> None:
         """Do nothing: the arrays ask ``tcuda._process.waits`` themselves."""
 

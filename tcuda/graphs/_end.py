@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcuda._base.errors import AcceleratorError
+from tcuda._base.wings import has_wing, wing_module
 from tcuda._process.lazy import cuda
 
 
@@ -29,9 +30,10 @@ def with_unjoined_streams(error: AcceleratorError, stream: int) -> AcceleratorEr
     """
     if not error._unjoined:
         return error
-    from tcuda._sanitizer._unjoined import with_streams  # here, because few programs need the words
-
-    return with_streams(error, (cuda.getDevice(), stream))
+    if not has_wing("sanitizer"):
+        return error
+    named: AcceleratorError = wing_module("sanitizer._unjoined").with_streams(error, (cuda.getDevice(), stream))
+    return named
 
 
 __all__ = ["end_capture", "with_unjoined_streams"]

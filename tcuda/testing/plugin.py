@@ -13,8 +13,7 @@ import pytest
 
 import tcuda
 from tcuda import _runtime
-from tcuda.emulation.runtime import settings
-from tcuda.emulation.runtime.schedule import begin_part
+from tcuda._base.wings import has_wing, wing_module
 from tcuda.testing._state import Memory, restore, state
 
 if TYPE_CHECKING:
@@ -86,7 +85,8 @@ def pytest_report_header() -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose marks need other devices, and begin its order of work (a hook of pytest)."""
-    begin_part(item.nodeid)
+    if has_wing("emulation"):
+        wing_module("emulation.runtime.schedule").begin_part(item.nodeid)
     reason = _missing(item)
     if reason is not None:
         pytest.skip(reason)
@@ -210,7 +210,9 @@ def _choose(options: Any, otherwise: str | None) -> bool:
         )
     wanted = {"TCUDA_RUNTIME": chosen, **{name: value for name, value in names.items() if value is not None}}
     try:
-        settings.check(*settings.from_environment({**os.environ, **wanted}))
+        if has_wing("emulation"):
+            settings = wing_module("emulation.runtime.settings")
+            settings.check(*settings.from_environment({**os.environ, **wanted}))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
     if is_auto and chosen == "emulated":

@@ -15,15 +15,15 @@ import pytest
 import tcuda
 from support.found_races import FoundAccess, FoundRace, stack
 from tcuda._base.cells import shown
-from tcuda._sanitizer._description import race_of
-from tcuda._sanitizer._errors import RaceWarning
-from tcuda._viz.races import site
+from tcuda.sanitizer._description import race_of
+from tcuda.sanitizer._errors import RaceWarning
+from tcuda.sanitizer._page import site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcuda._runtime.protocol import Runtime
-    from tcuda._sanitizer._race import Race
+    from tcuda.sanitizer._race import Race
 
 CELL = "/tmp/ipykernel_77/614166370.py"
 SHELL = "/usr/lib/python3/site-packages/IPython/core/interactiveshell.py"

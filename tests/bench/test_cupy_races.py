@@ -30,7 +30,7 @@ import unittest
 import pytest
 import tcuda
 from support.made_races import race
-from tcuda._process import races
+from tcuda.sanitizer import _detector
 from tcuda import xp
 
 
@@ -55,7 +55,7 @@ def test_fails():
 
 
 def test_fails_under_the_detector_only():
-    assert races._started is None
+    assert _detector._started is None
 """
 
 pytestmark = [

@@ -12,8 +12,8 @@ import pytest
 
 import tcuda
 from support.environments import environment
+from tcuda._base.console import memory
 from tcuda.cli import main
-from tcuda.cli.terminal import memory
 from tcuda.demo import train
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _nothing_stays_attached(runtime: Runtime) -> Iterator[None]:
     """Fail a test that leaves a check, a detector or a hook behind."""
-    from tcuda._process import races
-    from tcuda._sanitizer import _checks, _suppressions
+    from tcuda.sanitizer import _checks, _detector, _suppressions
 
     hook = sys.unraisablehook
     assert _checks._active == ()
@@ -26,7 +25,7 @@ def _nothing_stays_attached(runtime: Runtime) -> Iterator[None]:
     for check in left:
         check.end()
     assert not left
-    assert races._started is None
-    assert races._is_attached is False
+    assert _detector._started is None
+    assert _detector._is_attached is False
     assert sys.unraisablehook is hook
     assert _suppressions._in_force == ()

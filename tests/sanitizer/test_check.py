@@ -14,8 +14,7 @@ import pytest
 
 import tcuda
 from support.made_races import BYTES, access, race, tell
-from tcuda._process import races
-from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, Report, check
+from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, Report, _detector, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,8 +191,8 @@ class TestNesting:
         with check(mode="collect"):
             with check(mode="collect"):
                 pass
-            assert races._is_attached
-        assert not races._is_attached
+            assert _detector._is_attached
+        assert not _detector._is_attached
 
 
 class TestThreads:
@@ -229,7 +228,7 @@ class TestThreads:
         thread = threading.Thread(target=started.__exit__, args=(None, None, None))
         thread.start()
         thread.join()
-        assert not races._is_attached
+        assert not _detector._is_attached
         with check(mode="collect") as report:
             race()
         assert len(report) == 1
@@ -361,17 +360,17 @@ class TestDestructors:
 def test_an_exception_ends_the_check() -> None:
     with pytest.raises(KeyError), check():
         raise KeyError
-    assert not races._is_attached
+    assert not _detector._is_attached
 
 
 def test_a_check_without_a_detector_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise RuntimeError("no races here")
 
-    monkeypatch.setattr(races, "_attach", refuse)
+    monkeypatch.setattr(_detector, "_attach", refuse)
     with pytest.raises(RuntimeError, match="no races here"), check():
         pass
-    assert races._started is None
+    assert _detector._started is None
 
 
 def test_races_that_wait_for_the_main_thread_are_told_at_the_end_of_a_check_of_another_thread() -> None:
@@ -381,7 +380,7 @@ def test_races_that_wait_for_the_main_thread_are_told_at_the_end_of_a_check_of_a
 
     def work() -> None:
         with tcuda.sanitizer.check("collect") as report:
-            detector = races._started.detector  # type: ignore[union-attr]
+            detector = _detector._started.detector  # type: ignore[union-attr]
             use = (0x7000_0000_0000, 1, (64,), (1,), 2, "x")
             detector.work(one.device_index, one.cuda_stream, "first", [use])
             detector.work_in_callback(other.device_index, other.cuda_stream, "second", [use], True)

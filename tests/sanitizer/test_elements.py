@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcuda._sanitizer._elements import Elements, Region, elements, indices, text
+from tcuda.sanitizer._elements import Elements, Region, elements, indices, text
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn

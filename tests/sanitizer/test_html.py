@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from support.made_races import race
-from tcuda._viz.races import render
 from tcuda.sanitizer import Report, check
+from tcuda.sanitizer._page import render
 
 pytestmark = pytest.mark.emulated
 

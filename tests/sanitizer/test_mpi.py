@@ -174,12 +174,12 @@ import numpy
 import tcuda
 from mpi4py import MPI
 from tcuda import xp
-from tcuda._process import races
+from tcuda.sanitizer import _detector
 
 comm, x, y = MPI.COMM_SELF, xp.ones(10), xp.zeros(10)
 with tcuda.sanitizer.check():
     tcuda.synchronize()
-    detector = races._started.detector
+    detector = _detector._started.detector
     for turn in range(200):
         MPI.Request.Waitall([comm.Irecv(y, source=0), comm.Isend(x, dest=0)])
         if turn == 20:

@@ -10,8 +10,8 @@ import pytest
 import tcuda
 from support.folders import TESTS
 from support.made_races import READ, access, race, tell
-from tcuda._sanitizer._variables import _possible
 from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, Report, check
+from tcuda.sanitizer._variables import _possible
 
 if TYPE_CHECKING:
     from pathlib import Path

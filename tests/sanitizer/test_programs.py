@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import tcuda
-from tcuda._process import races
 from tcuda._process.ledger import ledger
-from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, check
+from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, _detector, check
 
 pytestmark = pytest.mark.emulated
 
@@ -134,7 +133,7 @@ def test_after_the_check_nothing_is_told(xp: Any) -> None:
     from tcuda.emulation._choice import emulated_runtime
 
     with check(mode="collect"):
-        detector = races._started.detector  # type: ignore[union-attr]
+        detector = _detector._started.detector  # type: ignore[union-attr]
         xp.zeros(4)
     before = detector.operations
     xp.zeros(4)

@@ -10,8 +10,7 @@ import pytest
 
 import tcuda
 from support.made_races import access, race, tell
-from tcuda._sanitizer import _suppressions
-from tcuda.sanitizer import CUDASanitizerErrors, Report, check, suppress, suppressed
+from tcuda.sanitizer import CUDASanitizerErrors, Report, _suppressions, check, suppress, suppressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,11 +19,11 @@ from tcuda._sanitizer import (
     SynchronizationError,
     UnsynchronizedAccessError,
 )
-from tcuda._sanitizer._description import race_of
+from tcuda.sanitizer._description import race_of
 
 if TYPE_CHECKING:
     from tcuda._runtime.protocol import Runtime
-    from tcuda._sanitizer._race import Race
+    from tcuda.sanitizer._race import Race
 
 PROGRAM = "/home/user/program.py"
 PACKAGE = Path(tcuda.__file__).parent

@@ -8,9 +8,8 @@ import pytest
 
 from support.made_races import race
 from tcuda import _sanitizer
-from tcuda._process import races
 from tcuda._sanitizer import CUDASanitizer, CUDASanitizerErrors, cuda_sanitizer, enable_cuda_sanitizer
-from tcuda.sanitizer import check
+from tcuda.sanitizer import _detector, check
 
 pytestmark = pytest.mark.emulated
 
@@ -45,7 +44,7 @@ def test_the_switch_raises_until_it_is_turned_off() -> None:
         cuda_sanitizer.disable()
     cuda_sanitizer.disable()
     assert not cuda_sanitizer.enabled
-    assert races._started is None
+    assert _detector._started is None
 
 
 def test_a_check_inside_gets_its_races() -> None:
@@ -60,9 +59,9 @@ def test_a_check_inside_gets_its_races() -> None:
 def test_a_sanitizer_that_dies_is_turned_off() -> None:
     sanitizer = CUDASanitizer()
     sanitizer.enable()
-    assert races._started is not None
+    assert _detector._started is not None
     del sanitizer
-    assert races._started is None
+    assert _detector._started is None
 
 
 def test_a_new_start_has_a_new_report() -> None:
@@ -80,8 +79,8 @@ def test_a_refused_sanitizer_stays_off(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("no races here")
 
     sanitizer = CUDASanitizer()
-    monkeypatch.setattr(races, "_attach", refuse)
+    monkeypatch.setattr(_detector, "_attach", refuse)
     with pytest.raises(RuntimeError, match="no races here"):
         sanitizer.enable()
     assert not sanitizer.enabled
-    assert races._started is None
+    assert _detector._started is None

@@ -9,7 +9,7 @@ import pytest
 import tcuda
 from tcuda._base.errors import AcceleratorError, UnjoinedStream
 from tcuda._base.user_code import Place
-from tcuda._sanitizer._unjoined import with_streams
+from tcuda.sanitizer._unjoined import with_streams
 
 pytestmark = pytest.mark.emulated
 

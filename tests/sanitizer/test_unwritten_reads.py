@@ -99,7 +99,7 @@ def test_a_report_as_data_has_no_earlier_access(program: Program) -> None:
 
 
 def test_the_page_shows_one_access(program: Program) -> None:
-    from tcuda._viz.races import render
+    from tcuda.sanitizer._page import render
 
     with check(mode="collect") as report:
         program.launch()

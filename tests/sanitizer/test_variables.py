@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.environments import NO_GPU
-from tcuda._sanitizer._variables import _mode
+from tcuda.sanitizer._variables import _mode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +89,7 @@ def test_a_race_is_printed_and_raised(variable: str, program: str, run_python: R
     assert done.stdout == ""
     assert done.stderr.startswith("============================\nCSAN detected a possible data race on tensor with ")
     assert "Missing order: `side.wait_stream(main)` before line 10 of program.py orders them.\n" in done.stderr
-    assert done.stderr.endswith("tcuda._sanitizer._errors.CUDASanitizerErrors: detected 1 errors\n")
+    assert done.stderr.endswith("tcuda.sanitizer._errors.CUDASanitizerErrors: detected 1 errors\n")
 
 
 @emulated
@@ -180,10 +180,10 @@ def test_a_forked_child_has_no_detector(fresh_output_of: OutputOf) -> None:
         "with tcuda.sanitizer.check(mode='collect') as report:\n"
         "    pid = os.fork()\n"
         "    if pid == 0:\n"
-        "        left = races._started is None and _checks._active == () and not cuda_sanitizer.enabled\n"
+        "        left = _detector._started is None and _checks._active == () and not cuda_sanitizer.enabled\n"
         "        os._exit(0 if left else 3)\n"
         "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
-        "    assert races._started is not None"
+        "    assert _detector._started is not None"
     )
     assert fresh_output_of(code, TCUDA_SANITIZER="1") == ""
 
@@ -230,7 +230,7 @@ class TestARuntimeWithoutRaces:
             "try:\n"
             "    with tcuda.sanitizer.check(): pass\n"
             "except RuntimeError as error: print(error)\n"
-            "assert races._started is None"
+            "assert _detector._started is None"
         )
         assert fresh_output_of(code) == "These devices tell nothing."
 

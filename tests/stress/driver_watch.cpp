@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "races/watch/driver_watch.hpp"
-#include "races/watch/use_list.hpp"
+#include "sanitizer/_cpp/watch/driver_watch.hpp"
+#include "sanitizer/_cpp/watch/use_list.hpp"
 
 namespace {
 

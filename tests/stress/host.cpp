@@ -23,8 +23,8 @@
 #include <thread>
 #include <vector>
 
-#include "emulated/memory/emulated_driver.hpp"
-#include "emulated/memory/emulated_memory.hpp"
+#include "emulation/_cpp/memory/emulated_driver.hpp"
+#include "emulation/_cpp/memory/emulated_memory.hpp"
 #include "memory/host_allocator/host_allocator.hpp"
 #include "random.hpp"
 #include "violation.hpp"

@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "emulated/kernels/grid.hpp"
-#include "emulated/kernels/loaded_module.hpp"
+#include "emulation/_cpp/kernels/grid.hpp"
+#include "emulation/_cpp/kernels/loaded_module.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "races/order/race_detector.hpp"
+#include "sanitizer/_cpp/order/race_detector.hpp"
 
 namespace {
 

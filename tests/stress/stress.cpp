@@ -29,11 +29,11 @@
 #include <utility>
 #include <vector>
 
-#include "emulated/memory/emulated_driver.hpp"
-#include "emulated/memory/emulated_memory.hpp"
+#include "emulation/_cpp/memory/emulated_driver.hpp"
+#include "emulation/_cpp/memory/emulated_memory.hpp"
 #include "memory/ledger/ledger.hpp"
 #include "memory/ledger/library_source.hpp"
-#include "races/order/race_detector.hpp"
+#include "sanitizer/_cpp/order/race_detector.hpp"
 #include "random.hpp"
 #include "violation.hpp"
 

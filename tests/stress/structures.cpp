@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulated/memory/emulated_memory.hpp"
+#include "emulation/_cpp/memory/emulated_memory.hpp"
 #include "memory/allocator/address_hash.hpp"
 #include "memory/allocator/address_map.hpp"
 #include "memory/allocator/block.hpp"

@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "races/order/race_detector.hpp"
-#include "races/watch/call_notes.hpp"
-#include "races/watch/graph_watch.hpp"
-#include "races/watch/kernel_table.hpp"
-#include "races/watch/launch_reader.hpp"
+#include "sanitizer/_cpp/order/race_detector.hpp"
+#include "sanitizer/_cpp/watch/call_notes.hpp"
+#include "sanitizer/_cpp/watch/graph_watch.hpp"
+#include "sanitizer/_cpp/watch/kernel_table.hpp"
+#include "sanitizer/_cpp/watch/launch_reader.hpp"
 
 namespace {
 

@@ -20,10 +20,10 @@ _places = itertools.count(1)
 
 def detector() -> _core.RaceDetector:
     """Return the detector of the process."""
-    from tcuda._process import races
+    from tcuda.sanitizer import _detector
 
-    assert races._started is not None
-    return races._started.detector
+    assert _detector._started is not None
+    return _detector._started.detector
 
 
 def access(place: int = 0, kind: int = WRITE, label: str = "x", *, confidence: str = "exact") -> tuple[object, ...]:

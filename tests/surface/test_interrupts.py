@@ -16,7 +16,8 @@ PROGRAM = """
 import faulthandler, gc, random, signal, sys, warnings
 faulthandler.dump_traceback_later(110, exit=True)
 import tcuda
-from tcuda._process import lazy, races
+from tcuda.sanitizer import _detector
+from tcuda._process import lazy
 from tcuda.streams import _green_context
 from tcuda._process.captures import captures as in_progress
 from tcuda.graphs import _body
@@ -129,7 +130,7 @@ def state():
         tcuda._process.ledger.ledger().caching,
         [tcuda.initial_seed(), usage._active],
         [capture.number for capture in in_progress],
-        [races.is_started(), races._is_attached],
+        [_detector.is_started(), _detector._is_attached],
         len(_green_context._thread.contexts),
         [runtime.streamIsCapturing(taken.cuda_stream) for taken in (near, far, tcuda.graph.default_capture_stream)],
         nothing_entered(),

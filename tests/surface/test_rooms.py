@@ -32,11 +32,9 @@ FLOORS = [
         "profiler",
         "accelerator",
         "_device",
-        "_sanitizer",
-        "sanitizer",
         "_viz",
     },
-    {"_cupy", "emulation"},
+    {"_cupy", "emulation", "sanitizer", "_sanitizer"},
     {"tcuda"},
     {"cli", "dask", "demo", "testing", "__main__"},
 ]

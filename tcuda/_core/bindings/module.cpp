@@ -1,12 +1,7 @@
-// The Python module of the core. Each part of the core has a function that adds its classes. The file
-// tcuda/_core/__init__.pyi has the types.
+// The Python module of the core. Each part of the core has a function that adds its classes, and so has each wing. The
+// file tcuda/_core/__init__.pyi has the types.
 #include <nanobind/nanobind.h>
 
-#include "bindings/emulated/emulated_arrays.hpp"
-#include "bindings/emulated/emulated_thread.hpp"
-#include "bindings/emulated/emulated_times.hpp"
-#include "bindings/emulated/emulated_work.hpp"
-#include "bindings/emulated/quiet_calls.hpp"
 #include "bindings/memory/owned_memory.hpp"
 #include "bindings/memory/page_locked_arrays.hpp"
 #include "bindings/memory/page_locked_memory.hpp"
@@ -16,25 +11,20 @@ namespace tcuda {
 // Each function is in the source file of its name.
 void bind_callables(nanobind::module_ &);
 void bind_driver(nanobind::module_ &);
-void bind_emulated_kernels(nanobind::module_ &);
 void bind_graphs(nanobind::module_ &);
 void bind_kernels(nanobind::module_ &);
 void bind_ledger_arguments(nanobind::module_ &);
 void bind_ledger(nanobind::module_ &);
-void bind_host_accesses(nanobind::module_ &);
-void bind_kernel_table(nanobind::module_ &);
-void bind_kernel_uses(nanobind::module_ &);
-void bind_library_calls(nanobind::module_ &);
-void bind_mpi(nanobind::module_ &);
-void bind_notes(nanobind::module_ &);
-void bind_races(nanobind::module_ &);
-void bind_watch(nanobind::module_ &);
 void bind_random(nanobind::module_ &);
 void bind_scopes(nanobind::module_ &);
 void bind_stacks(nanobind::module_ &);
 void bind_transfers(nanobind::module_ &);
-void bind_emulated_operation(nanobind::module_ &);
 bool add_event_finalizer(PyObject *);
+
+#ifdef TCUDA_WINGS
+void bind_emulation(nanobind::module_ &);
+void bind_sanitizer(nanobind::module_ &);
+#endif
 
 } // namespace tcuda
 
@@ -45,8 +35,6 @@ NB_MODULE(_core, module) {
 
     tcuda::bind_driver(module);
     tcuda::bind_graphs(module);
-    tcuda::bind_emulated_kernels(module);
-    tcuda::bind_host_accesses(module);
     tcuda::bind_random(module);
     tcuda::bind_kernels(module);
     tcuda::bind_transfers(module);
@@ -55,22 +43,13 @@ NB_MODULE(_core, module) {
     tcuda::bind_owned_memory(module);
     tcuda::bind_page_locked_memory(module);
     tcuda::bind_page_locked_arrays(module);
-    tcuda::bind_emulated_arrays(module);
-    tcuda::bind_emulated_thread(module);
-    tcuda::bind_emulated_times(module);
-    tcuda::bind_emulated_work(module);
-    tcuda::bind_quiet_calls(module);
-    tcuda::bind_emulated_operation(module);
     tcuda::bind_stacks(module);
-    tcuda::bind_races(module);
-    tcuda::bind_watch(module);
-    tcuda::bind_mpi(module);
-    tcuda::bind_notes(module);
-    tcuda::bind_kernel_uses(module);
-    tcuda::bind_library_calls(module);
-    tcuda::bind_kernel_table(module);
     tcuda::bind_callables(module);
     tcuda::bind_scopes(module);
+#ifdef TCUDA_WINGS
+    tcuda::bind_emulation(module);
+    tcuda::bind_sanitizer(module);
+#endif
     if (!tcuda::add_event_finalizer(module.ptr()))
         nanobind::raise_python_error();
 }

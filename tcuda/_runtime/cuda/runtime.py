@@ -10,7 +10,6 @@ from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
-from tcuda._runtime.cuda.watch import CudaWatch
 from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved
 from tcuda._runtime.update_failures import update_failure
 
@@ -113,7 +112,6 @@ class CudaRuntime:
                 "call tcuda.emulation.enable() first."
             ) from error
         self._runtime = runtime
-        self._watch: CudaWatch | None = None
         self._cuda_major = driver.get_build_version() // 1000
         for name in (*_FROM_CUPY, *(later for later in _FROM_LATER_CUPY if hasattr(runtime, later))):
             setattr(self, name, translating(runtime.CUDARuntimeError, name, getattr(runtime, name)))
@@ -377,14 +375,6 @@ class CudaRuntime:
     def memoryDriver(self) -> _core.Driver:
         """Return the driver table of ``libcuda.so.1``."""
         return _core.CudaDriver()
-
-    def watchRaces(self, detector: _core.RaceDetector | None) -> None:
-        """Tell ``detector`` of the calls of the driver from now on; streams are met at their first use."""
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.end()
-        if detector is not None:
-            self._watch = CudaWatch(detector, self.driverGetVersion())
 
     def nvml(self) -> Any:
         """Return ``pynvml``."""

@@ -10,28 +10,28 @@ from tcuda import _core
 from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
 from tcuda._process.ledger import ledger
-from tcuda._sanitizer._checks import tell_races_of_kernel
-from tcuda._sanitizer._elements import Region, elements, indices
-from tcuda._sanitizer._errors import KernelRaceError
-from tcuda._sanitizer._found_in_kernel import FoundInKernel
-from tcuda._sanitizer._kernel_advice import missing_in_kernel
-from tcuda._sanitizer._kernel_race import BENIGN, KIND, KernelMemory, KernelRace, KernelRaceAccess, SourceLine
-from tcuda._sanitizer._race import RaceAllocation
-from tcuda._sanitizer._stacks import Frame, frames, users
-from tcuda._sanitizer._stream_names import stream_names
-from tcuda._sanitizer._unwritten_read import unwritten_read
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.runtime.moves import Movable
+from tcuda.sanitizer._checks import tell_races_of_kernel
+from tcuda.sanitizer._elements import Region, elements, indices
+from tcuda.sanitizer._errors import KernelRaceError
+from tcuda.sanitizer._found_in_kernel import FoundInKernel
+from tcuda.sanitizer._kernel_advice import missing_in_kernel
+from tcuda.sanitizer._kernel_race import BENIGN, KIND, KernelMemory, KernelRace, KernelRaceAccess, SourceLine
+from tcuda.sanitizer._race import RaceAllocation
+from tcuda.sanitizer._stacks import Frame, frames, users
+from tcuda.sanitizer._stream_names import stream_names
+from tcuda.sanitizer._unwritten_read import unwritten_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tcuda._sanitizer._stream_names import StreamName
     from tcuda.emulation.kernels.source_facts import SourceFacts
     from tcuda.emulation.rtc.shared_memory import SharedVariable
     from tcuda.emulation.runtime.moves import Mover
     from tcuda.emulation.runtime.unwritten import Origin
     from tcuda.emulation.strided import Strided
+    from tcuda.sanitizer._stream_names import StreamName
 
 
 _AROUND = 3

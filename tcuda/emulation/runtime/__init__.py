@@ -12,6 +12,7 @@ from tcuda.emulation.runtime.settings import check, from_environment, parse_memo
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcuda._core import RaceDetector
     from tcuda.emulation.runtime.settings import Schedule
 
 
@@ -53,6 +54,16 @@ def made_from_environment(environ: Mapping[str, str], *, only_visible: bool) -> 
     return make(devices, memory, parse_schedule(None, None, environ), seen if seen or only_visible else None)
 
 
+def watch_races(runtime: EmulatedRuntime, detector: RaceDetector | None) -> None:
+    """Tell ``detector`` of all streams now, and from then on of every stream, event, operation and graph launch.
+
+    Args:
+        runtime: The runtime in use.
+        detector: The race detector; None ends the watch.
+    """
+    runtime.watchRaces(detector)
+
+
 __all__ = [
     "EmulatedRuntime",
     "check",
@@ -61,4 +72,5 @@ __all__ = [
     "make",
     "parse_memory",
     "parse_schedule",
+    "watch_races",
 ]

@@ -10,8 +10,9 @@ import pytest
 import tcuda
 from tcuda import _core
 from tcuda._runtime import cuda
-from tcuda._runtime.cuda import cupti, visible_devices
+from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
+from tcuda.sanitizer._cuda import cupti
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ import pytest
 
 from support.race_reports import several
 from support.snapshots import two_devices
-from tcuda._viz import memory, races
+from tcuda._viz import memory
+from tcuda.sanitizer import _page as races
 
 PAGES = {"memory": memory.page(two_devices()), "races": races.render(several())}
 

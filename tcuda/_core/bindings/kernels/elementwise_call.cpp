@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "bindings/kernels/elementwise_state.hpp"
+#include "bindings/notes/work_notes.hpp"
 #include "bindings/python/callable.hpp"
 #include "bindings/python/python_calls.hpp"
-#include "bindings/races/noted_calls.hpp"
 #include "kernels/elementwise_loop.hpp"
 
 namespace nb = nanobind;
@@ -129,15 +129,13 @@ public:
         return learned_->kernels.launch(is_strided, static_cast<std::uint64_t>(size_), stream, arguments) == success;
     }
 
-    // Notes for a race detector that the kernel reads the inputs, writes the outputs, and uses no other memory.
+    // Notes that the kernel reads the inputs, writes the outputs, and uses no other memory.
     bool launch_with_notes(PyObject *const *inputs) {
-        watch::CallNotes notes;
-        notes.exclusive = true;
+        WorkNotes notes;
         for (std::size_t place = 0; place < count_; ++place)
-            notes.exclusive &= note_array(inputs[place], kernel_uses::Kind::read, &notes);
+            notes.reads_array(inputs[place]);
         for (std::size_t place = 0; place < state_.outputs(); ++place)
-            notes.exclusive &= note_array(outputs_[place].get(), kernel_uses::Kind::write, &notes);
-        const watch::NotesScope scope(notes);
+            notes.writes_array(outputs_[place].get());
         return launch();
     }
 

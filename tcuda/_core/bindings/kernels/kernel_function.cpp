@@ -7,10 +7,10 @@
 #include <memory>
 #include <new>
 
+#include "bindings/notes/work_notes.hpp"
 #include "bindings/python/callable.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
-#include "bindings/races/noted_calls.hpp"
 #include "driver/status.hpp"
 
 namespace tcuda {
@@ -253,11 +253,9 @@ bool launched(const KernelFunction &self, const Given &given, PyObject *argument
                                     : launch_by_python(self, shape, arguments, chosen);
 }
 
-// Notes the arrays among the arguments for a race detector.
 bool launched_with_notes(const KernelFunction &self, const Given &given, PyObject *arguments) {
-    watch::CallNotes notes;
-    note_arrays(arguments, &notes);
-    const watch::NotesScope scope(notes);
+    WorkNotes notes;
+    notes.may_use(arguments);
     return launched(self, given, arguments);
 }
 

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
+#include "bindings/notes/work_notes.hpp"
 #include "bindings/python/buffer.hpp"
 #include "bindings/python/containers.hpp"
-#include "bindings/races/work_notes.hpp"
 #include "random/captured_state.hpp"
 #include "random/fill_kernel.hpp"
 #include "random/philox_passes.hpp"

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "bindings/notes/work_notes.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
-#include "bindings/races/noted_calls.hpp"
-#include "bindings/races/work_notes.hpp"
 #include "driver/relaxed_captures.hpp"
 #include "transfers/pack_tables.hpp"
 

@@ -1,0 +1,136 @@
+#include "emulation/_cpp/bindings/emulated_times.hpp"
+
+#include <algorithm>
+#include <climits>
+
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+long long sum(long long left, long long right) {
+    long long result = 0;
+    return __builtin_add_overflow(left, right, &result) ? LLONG_MAX : result;
+}
+
+// Takes a result for Python, whose error is raised if there is one.
+long long raised_or(long long result) {
+    if (result < 0)
+        nb::raise_python_error();
+    return result;
+}
+
+// Numbers that need more than 64 bits become the largest or the smallest number.
+long long limited(nb::int_ number) {
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    return overflow > 0 ? LLONG_MAX : overflow < 0 ? LLONG_MIN : value;
+}
+
+} // namespace
+
+long long KernelTime::of(long long bytes, long long operations, long long share) const {
+    const long long alone = std::max(bytes / bytes_per_nanosecond, operations / operations_per_nanosecond);
+    return launch + (share == multiprocessors ? alone : alone * multiprocessors / share);
+}
+
+EmulatedTimes::EmulatedTimes(EmulatedClock &clock, nb::sequence devices, long long call) : clock_(clock), call_(call) {
+    for (nb::handle device : devices)
+        devices_.push_back({device[0], nb::cast<nb::list>(device[1]), device[2]});
+}
+
+long long EmulatedTimes::start(const EmulatedTimeline &timeline) const {
+    const Device *const of = device(timeline);
+    return of == nullptr ? -1 : start(timeline, *of);
+}
+
+long long EmulatedTimes::occupy(EmulatedTimeline &timeline, long long duration) const {
+    const Device *const of = device(timeline);
+    if (of == nullptr)
+        return -1;
+    const long long begin = start(timeline, *of);
+    timeline.ready = sum(begin, duration);
+    return duration <= 0 || note(*of, begin, timeline.ready) ? timeline.ready : -1;
+}
+
+long long EmulatedTimes::start(const EmulatedTimeline &timeline, const Device &device) const {
+    clock_.now = sum(clock_.now, call_);
+    long long start = std::max(clock_.now, timeline.ready);
+    if (!timeline.blocking)
+        return start;
+    const EmulatedTimeline &default_stream = EmulatedTimeline::of(device.default_stream);
+    if (&timeline != &default_stream)
+        return std::max(start, default_stream.ready);
+    for (nb::handle other : device.blocking)
+        start = std::max(start, EmulatedTimeline::of(other).ready);
+    return start;
+}
+
+PyObject *EmulatedTimes::default_stream(int device) const {
+    const bool exists = 0 <= device && static_cast<std::size_t>(device) < devices_.size();
+    return exists ? devices_[static_cast<std::size_t>(device)].default_stream.ptr() : nullptr;
+}
+
+const EmulatedTimes::Device *EmulatedTimes::device(const EmulatedTimeline &timeline) const {
+    const int index = timeline.device;
+    if (0 <= index && static_cast<std::size_t>(index) < devices_.size())
+        return &devices_[static_cast<std::size_t>(index)];
+    PyErr_SetString(PyExc_IndexError, "the device of a stream does not exist");
+    return nullptr;
+}
+
+bool EmulatedTimes::note(const Device &device, long long start, long long end) const {
+    const Owned first(PyLong_FromLongLong(start)), last(PyLong_FromLongLong(end));
+    const Owned times(first && last ? PyTuple_Pack(2, first.get(), last.get()) : nullptr);
+    return times && done(call(device.note.ptr(), times.get()));
+}
+
+void bind_emulated_times(nb::module_ &module) {
+    nb::class_<KernelTime>(module, "KernelTime")
+        .def(
+            "__init__",
+            [](KernelTime *self, long long launch, long long bytes_per_nanosecond, long long operations_per_nanosecond,
+               long long multiprocessors) {
+                new (self) KernelTime{launch, bytes_per_nanosecond, operations_per_nanosecond, multiprocessors};
+            },
+            nb::arg("launch"), nb::arg("bytes_per_nanosecond"), nb::arg("operations_per_nanosecond"),
+            nb::arg("multiprocessors"))
+        .def(
+            "__call__",
+            [](const KernelTime &self, nb::int_ nbytes, nb::int_ flops, int share) {
+                return self.of(limited(nbytes), limited(flops), share == 0 ? self.multiprocessors : share);
+            },
+            nb::arg("nbytes"), nb::arg("flops") = 0, nb::arg("multiprocessors") = 0);
+    nb::class_<EmulatedClock>(module, "EmulatedClock")
+        .def(nb::init<nb::object>(), nb::arg("lock"))
+        .def_ro("_lock", &EmulatedClock::lock)
+        .def_prop_rw(
+            "_now", [](const EmulatedClock &self) { return self.now; },
+            [](EmulatedClock &self, nb::int_ time) { self.now = limited(time); });
+    nb::class_<EmulatedTimeline>(module, "EmulatedTimeline")
+        .def(nb::init<>())
+        .def_prop_rw(
+            "ready", [](const EmulatedTimeline &self) { return self.ready; },
+            [](EmulatedTimeline &self, nb::int_ time) { self.ready = limited(time); })
+        .def_rw("device", &EmulatedTimeline::device)
+        .def_rw("multiprocessors", &EmulatedTimeline::multiprocessors)
+        .def_rw("blocking", &EmulatedTimeline::blocking);
+    nb::class_<EmulatedTimes>(module, "EmulatedTimes")
+        .def(nb::init<EmulatedClock &, nb::sequence, long long>(), nb::arg("clock"), nb::arg("devices"),
+             nb::arg("call"), nb::keep_alive<1, 2>())
+        .def(
+            "start",
+            [](const EmulatedTimes &self, const EmulatedTimeline &timeline) { return raised_or(self.start(timeline)); },
+            nb::arg("timeline"))
+        .def(
+            "occupy",
+            [](const EmulatedTimes &self, EmulatedTimeline &timeline, long long duration) {
+                return raised_or(self.occupy(timeline, duration));
+            },
+            nb::arg("timeline"), nb::arg("duration"));
+}
+
+} // namespace tcuda

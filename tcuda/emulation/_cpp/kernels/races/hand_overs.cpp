@@ -1,0 +1,268 @@
+#include "emulation/_cpp/kernels/races/hand_overs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tcuda {
+namespace {
+
+// A search that looks at more entries takes the access for known: nobody shall be accused without a proof.
+constexpr std::size_t most_entries = 4096;
+constexpr std::size_t most_entries_of_log = 1u << 16; // beyond them, a thread has one entry for each fence
+
+} // namespace
+
+HandOvers::HandOvers(BlockClock &clock, unsigned threads)
+    : clock_(clock), threads_(threads), marks_(threads), known_(threads), pending_(threads) {}
+
+void HandOvers::start_block() {
+    if (std::exchange(any_mark_, false))
+        std::fill(marks_.begin(), marks_.end(), Marks{});
+    marks_generation_ = 0;
+    if (!std::exchange(any_seen_, false))
+        return;
+    known_to_block_.clear();
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+        known_[thread].clear();
+        pending_[thread].clear();
+    }
+}
+
+// A barrier is a fence for what the threads have read, and not for what they have written.
+void HandOvers::pass_barrier() {
+    if (!any_seen_)
+        return;
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+        for (auto *list : {&known_[thread], &pending_[thread]}) {
+            for (const Seen &seen : *list)
+                add(known_to_block_, seen);
+            list->clear();
+        }
+    }
+}
+
+void HandOvers::join(unsigned warp, std::uint32_t lanes) {
+    if (!any_seen_)
+        return;
+    std::vector<Seen> together;
+    for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1)
+        for (const Seen &seen : known_[warp * BlockClock::lanes + static_cast<unsigned>(__builtin_ctz(rest))])
+            add(together, seen);
+    if (together.empty())
+        return;
+    for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1)
+        known_[warp * BlockClock::lanes + static_cast<unsigned>(__builtin_ctz(rest))] = together;
+}
+
+void HandOvers::add(std::vector<Seen> &list, Seen seen) {
+    for (Seen &known : list) {
+        if (known.log != seen.log || known.wide != seen.wide)
+            continue;
+        known.count = std::max(known.count, seen.count);
+        return;
+    }
+    list.push_back(seen);
+}
+
+void HandOvers::set(Mark &mark, BlockTime time) const {
+    if (mark.last.generation < time.generation)
+        mark.before = mark.last;
+    mark.last = time;
+}
+
+BlockTime HandOvers::of_barrier(const Mark &mark, std::uint32_t generation) {
+    return mark.last.generation < generation ? mark.last : mark.before;
+}
+
+void HandOvers::fence(unsigned thread, abi::Scope scope) {
+    const BlockTime now = clock_.time(thread);
+    if (!std::exchange(any_mark_, true))
+        first_mark_ = now.generation;
+    set(marks_[thread].any, now);
+    if (scope == abi::Scope::device)
+        set(marks_[thread].wide, now);
+    if (clock_.has_joined(thread)) {
+        if (steps_at_fence_.empty())
+            steps_at_fence_.resize(threads_);
+        std::copy_n(clock_.known_steps(thread), BlockClock::lanes, steps_at_fence_[thread].known);
+    }
+    clock_.advance(thread);
+    for (const Seen &seen : pending_[thread])
+        add(known_[thread], {seen.log, seen.count, seen.wide && scope == abi::Scope::device});
+    if (scope == abi::Scope::device)
+        pending_[thread].clear();
+}
+
+void HandOvers::read(unsigned thread, std::uintptr_t address, abi::Scope scope) {
+    if (logs_.empty())
+        return;
+    const auto found = log_of_.find(address);
+    if (found == log_of_.end())
+        return;
+    any_seen_ = true;
+    const auto count = static_cast<std::uint32_t>(logs_[found->second].entries.size());
+    add(pending_[thread], {found->second, count, scope == abi::Scope::device});
+}
+
+bool HandOvers::write(unsigned thread, std::uintptr_t address, abi::Scope scope, bool updates) {
+    if (!any_mark_ && logs_.empty())
+        return false;
+    const auto found = log_of_.find(address);
+    const bool known = found != log_of_.end();
+    // A write that updates nothing ends what other threads have handed over here.
+    bool fresh = !known;
+    if (known && !updates) {
+        const Entry &last = logs_[found->second].entries.back();
+        fresh = last.block != clock_.block() || last.thread != thread;
+    }
+    const Marks &marks = marks_[thread];
+    const std::uint32_t block_marks = any_mark_ ? marks_of_block() : 0;
+    if (!any_mark_ || (marks.any.last.generation == 0 && block_marks == 0)) {
+        if (known && fresh)
+            log_of_.erase(found);
+        return false;
+    }
+    if (fresh) {
+        log_of_[address] = static_cast<std::uint32_t>(logs_.size());
+        logs_.emplace_back();
+    }
+    const std::uint32_t number = log_of_[address];
+    Log &log = logs_[number];
+    Entry entry{clock_.block(), thread, clock_.time(thread), marks.any.last, {}, block_marks, 0};
+    if (scope == abi::Scope::device)
+        entry.wide = marks.wide.last;
+    if (!log.entries.empty() && log.entries.size() >= most_entries_of_log) {
+        Entry &last = log.entries.back();
+        if (last.block == entry.block && last.thread == thread && !(last.any < entry.any)) {
+            last.at = entry.at;
+            clock_.advance(thread);
+            return true;
+        }
+    }
+    if (!steps_at_fence_.empty() && clock_.has_joined(thread) && entry.any.generation == clock_.generation()) {
+        steps_.push_back(steps_at_fence_[thread]);
+        entry.known_steps = static_cast<std::uint32_t>(steps_.size());
+    }
+    log.of_block[entry.block].push_back(static_cast<std::uint32_t>(log.entries.size()));
+    log.entries.push_back(entry);
+    import(log, number, known_[thread]);
+    import(log, number, known_to_block_);
+    clock_.advance(thread);
+    return true;
+}
+
+// The last entry of the log needs what its writer knows.
+void HandOvers::import(Log &log, std::uint32_t number, const std::vector<Seen> &known) const {
+    const auto place = static_cast<std::uint32_t>(log.entries.size() - 1);
+    for (const Seen &seen : known) {
+        if (seen.log == number)
+            continue;
+        std::vector<Import> &imports = log.imports[seen.log];
+        if (imports.empty() || imports.back().count < seen.count || imports.back().wide < seen.wide)
+            imports.push_back({place, seen.count, seen.wide});
+    }
+}
+
+// The number of the marks of all threads at the last barrier, plus one; 0 if no thread had a mark.
+std::uint32_t HandOvers::marks_of_block() {
+    const std::uint32_t generation = clock_.generation();
+    if (first_mark_ >= generation)
+        return 0;
+    if (marks_generation_ == generation)
+        return marks_number_;
+    BlockMarks found;
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+        found.any.push_back(of_barrier(marks_[thread].any, generation));
+        found.wide.push_back(of_barrier(marks_[thread].wide, generation));
+        found.last_any = std::max(found.last_any, found.any.back());
+        found.last_wide = std::max(found.last_wide, found.wide.back());
+    }
+    for (auto *times : {&found.any, &found.wide}) {
+        const BlockTime first = times->front();
+        if (std::all_of(times->begin(), times->end(),
+                        [&](const BlockTime &time) { return !(time < first) && !(first < time); }))
+            *times = {first};
+        times->shrink_to_fit();
+    }
+    block_marks_.push_back(std::move(found));
+    marks_generation_ = generation;
+    return marks_number_ = static_cast<std::uint32_t>(block_marks_.size());
+}
+
+bool HandOvers::covers(const Entry &entry, const Target &target) const {
+    const BlockTime mark = target.near ? entry.any : entry.wide;
+    const BlockTime &time = target.time;
+    const bool valid = mark.generation != 0;
+    if (valid && target.of_atomic && entry.thread == target.thread && !(entry.at < time))
+        return true;
+    if (mark.generation > time.generation)
+        return true;
+    if (valid && mark.generation == time.generation) {
+        if (entry.thread == target.thread && !(mark < time))
+            return true;
+        if (entry.known_steps != 0 && entry.thread / BlockClock::lanes == target.thread / BlockClock::lanes &&
+            time.step < steps_[entry.known_steps - 1].known[target.thread % BlockClock::lanes])
+            return true;
+    }
+    if (entry.block_marks == 0)
+        return false;
+    const BlockMarks &marks = block_marks_[entry.block_marks - 1];
+    if ((target.near ? marks.last_any : marks.last_wide).generation > time.generation)
+        return true;
+    const std::vector<BlockTime> &times = target.near ? marks.any : marks.wide;
+    return !(times[times.size() == 1 ? 0 : target.thread] < time);
+}
+
+bool HandOvers::has(const Log &log, std::uint32_t count, const Target &target) const {
+    const auto found = log.of_block.find(target.block);
+    if (found == log.of_block.end())
+        return false;
+    const std::vector<std::uint32_t> &places = found->second;
+    auto place = std::lower_bound(places.begin(), places.end(), count);
+    for (std::size_t looked = 0; place != places.begin(); ++looked) {
+        const Entry &entry = log.entries[*--place];
+        if (entry.at.generation < target.time.generation)
+            return false;
+        if (looked == most_entries || covers(entry, target))
+            return true;
+    }
+    return false;
+}
+
+bool HandOvers::knows(unsigned thread, AccessStamp stamp, bool of_atomic, bool any_scope) const {
+    if (known_[thread].empty() && known_to_block_.empty())
+        return false;
+    const std::uint32_t block = clock_.block_of(stamp);
+    const bool near = any_scope || block == clock_.block();
+    const Target target{block, stamps::thread(stamp), clock_.time_of(stamp), of_atomic, near};
+    std::unordered_map<std::uint32_t, std::uint32_t> looked; // the entries of each log that are in `left` or done
+    std::vector<Seen> left;
+    const auto look_at = [&](const Seen &seen) {
+        std::uint32_t &count = looked[seen.log];
+        if ((!seen.wide && !near) || count >= seen.count)
+            return;
+        count = seen.count;
+        left.push_back(seen);
+    };
+    for (const auto *list : {&known_[thread], &known_to_block_})
+        for (const Seen &seen : *list)
+            look_at(seen);
+    for (std::size_t next = 0; next < left.size(); ++next) {
+        const Seen seen = left[next];
+        const Log &log = logs_[seen.log];
+        if (has(log, seen.count, target))
+            return true;
+        for (const auto &[other, imports] : log.imports) {
+            const auto after =
+                std::lower_bound(imports.begin(), imports.end(), seen.count,
+                                 [](const Import &import, std::uint32_t entries) { return import.place < entries; });
+            if (after != imports.begin())
+                look_at({other, (after - 1)->count, (after - 1)->wide});
+        }
+        if (next == most_entries)
+            return true;
+    }
+    return false;
+}
+
+} // namespace tcuda

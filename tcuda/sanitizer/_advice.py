@@ -1,0 +1,125 @@
+"""The call that makes the order that is missing between two accesses."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tcuda._base.cells import line_in
+from tcuda.sanitizer._missing import Missing
+
+if TYPE_CHECKING:
+    from tcuda.sanitizer._race import RaceAccess, RaceAllocation
+    from tcuda.sanitizer._stacks import Frame
+    from tcuda.sanitizer._stream_names import StreamName, StreamNames
+
+
+def missing_order(
+    current: RaceAccess,
+    previous: RaceAccess,
+    names: StreamNames,
+    freed: RaceAllocation | None,
+) -> Missing:
+    """Return the order that is missing between two accesses.
+
+    Args:
+        current: The access that found the race.
+        previous: The earlier access.
+        names: The names of both streams.
+        freed: The allocation that the previous access used, if the memory was freed since.
+    """
+    before = names.place if names.place in (current.launch_stack or current.stack) else current.place
+    if freed is not None and names.previous is not None:
+        return _kept_memory(names.previous, freed)
+    if previous.host:  # a request of MPI
+        return _completed_request(before, previous)
+    if names.current is None or names.previous is None:
+        return _synchronization(before, names.current or names.previous)
+    if _is_one_launch(current, previous):
+        return _inside_graph(current, previous)
+    if (current.device, current.stream) == (previous.device, previous.stream):
+        return _other_thread(before, previous, names.current)
+    return _wait(before, names.current, names.previous, is_launch=current.launch_stack is not None)
+
+
+def wait_of(waiting: StreamName, other: StreamName) -> str:
+    """Return the call that lets a stream wait for the work of another stream."""
+    if waiting.is_tcudas:
+        return f"{_code(waiting)}.wait_stream({_code(other)})"
+    return f"{_code(waiting)}.wait_event({_code(other)}.record())"
+
+
+def _is_one_launch(current: RaceAccess, previous: RaceAccess) -> bool:
+    """Return whether both accesses are nodes of one launch; launches of one stream are ordered anyway."""
+    in_graphs = current.launch_stack is not None and previous.launch_stack is not None
+    return in_graphs and (current.device, current.stream) == (previous.device, previous.stream)
+
+
+def _wait(before: Frame | None, waiting: StreamName, other: StreamName, *, is_launch: bool) -> Missing:
+    where = f"the launch in {line_of(before)}" if is_launch else line_of(before)
+    call = wait_of(waiting, other)
+    if waiting.is_code and other.is_code:
+        return Missing(call, before, f"`{call}` before {where} orders them.")
+    return Missing(call, before, f"A wait of {_word(waiting)} for {_word(other)} before {where} orders them.")
+
+
+def _synchronization(before: Frame | None, stream: StreamName | None) -> Missing:
+    if stream is None:
+        return Missing("tcuda.synchronize()", before, f"`tcuda.synchronize()` before {line_of(before)} orders them.")
+    call = f"{_code(stream)}.synchronize()"
+    if stream.is_code:
+        return Missing(call, before, f"`{call}` before {line_of(before)} orders them.")
+    return Missing(call, before, f"A synchronization of {stream.text} before {line_of(before)} orders them.")
+
+
+def _completed_request(before: Frame | None, previous: RaceAccess) -> Missing:
+    return Missing(
+        "request.Wait()",
+        before,
+        f"A wait for the request of {line_of(previous.place)}, such as `request.Wait()`, before {line_of(before)} "
+        "orders them.",
+    )
+
+
+def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:
+    before = next(iter(freed.freed_stack or ()), None)
+    call = f"tcuda.memory.record_stream(array, {_code(stream)})"
+    where = f"{line_of(before)}, which frees the array," if before is not None else "the array is freed"
+    if stream.is_code:
+        return Missing(call, before, f"`{call}` before {where} orders them.")
+    return Missing(
+        call, before, f"A call of tcuda.memory.record_stream() for {stream.text} before {where} orders them."
+    )
+
+
+def _other_thread(before: Frame | None, previous: RaceAccess, name: StreamName) -> Missing:
+    """Return the order between per-thread default streams, which have one handle, and which only their thread names."""
+    call = f"{'tcuda.current_stream()' if name.is_tcudas else name.text}.synchronize()"
+    after = line_of(previous.place)
+    return Missing(call, before, f"`{call}` in the other thread, after {after}, orders them.")
+
+
+def _inside_graph(current: RaceAccess, previous: RaceAccess) -> Missing:
+    before, after = next(iter(current.stack), None), next(iter(previous.stack), None)
+    return Missing(
+        "wait_stream() in the capture",
+        before,
+        f"In the capture, a wait of the stream of {line_of(before)} for the stream of {line_of(after)}, before "
+        f"{line_of(before)}, orders them.",
+    )
+
+
+def line_of(frame: Frame | None) -> str:
+    """Return the line of a frame in words."""
+    if frame is None:
+        return "the operation"
+    cell = line_in(frame.filename, frame.line)
+    return cell or f"line {frame.line} of {os.path.basename(frame.filename)}"  # noqa: PTH119  # may be no path, as "<stdin>"
+
+
+def _code(name: StreamName) -> str:
+    return name.text if name.is_code else f"<{name.text}>"
+
+
+def _word(name: StreamName) -> str:
+    return f"`{name.text}`" if name.is_code else name.text

@@ -1,0 +1,124 @@
+"""``tcuda sanitize``: run a program under the race detector."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcuda._base.wings import wing_module
+from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAME = "sanitize"
+_WITH_VALUE = ("--html", "--suppress")
+"""The options that take the next argument as their value. All other options take a value only after ``=``."""
+
+_LONGEST_NUMBER = 15
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        _NAME,
+        usage="tcuda sanitize [options] (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]",
+        help="run a program, and find missing waits between streams, and races in kernels",
+        description="Run a program as python does, and report each race: two operations on the same memory, one of "
+        "them a write, that no wait orders. The exit status is 1 if there was a race, else the status of the program, "
+        "or 3 if no operation was watched. On emulated devices, 'import cupy' imports their arrays.",
+        epilog="The options of the command come before the program. All later arguments are the program's.",
+        allow_abbrev=False,
+    )
+    # The program is split off before. These three arguments are for the help only.
+    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run; - for stdin")
+    parser.add_argument("-m", metavar="MODULE", dest="module", help="run a module instead, such as pytest")
+    parser.add_argument("-c", metavar="CODE", dest="code", help="run code instead")
+    reaction = parser.add_mutually_exclusive_group()
+    reaction.add_argument(
+        "--raise",
+        dest="mode",
+        action="store_const",
+        const="raise",
+        help="raise CUDASanitizerErrors in the operation that makes a race",
+    )
+    reaction.add_argument(
+        "--warn", dest="mode", action="store_const", const="warn", help="also warn at each race while the program runs"
+    )
+    parser.add_argument(
+        "--possible",
+        action="store_true",
+        help="treat possible races as exact ones: the exit status is 1, and --warn and --raise tell of them",
+    )
+    parser.add_argument(
+        "--suppress", metavar="FILE", type=Path, action="append", default=[], help="leave out the races that FILE names"
+    )
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="also find races between the threads of a kernel, which needs emulated devices",
+    )
+    parser.add_argument("--syncs", action="store_true", help="count the calls that make the host wait, by line")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=STDOUT,
+        help="write the report as JSON to FILE, with '=' before FILE; without FILE to stdout, and the output of the "
+        "program to stderr",
+    )
+    parser.add_argument("--html", metavar="PAGE", type=Path, help="write a page that shows the races on a timeline")
+    parser.add_argument(
+        "--emulated",
+        metavar="N",
+        nargs="?",
+        type=_count,
+        const=DEVICES,
+        help=f"run on N emulated devices, with '=' before N ({DEVICES}); the default if there is no GPU",
+    )
+    parser.set_defaults(run=run, mode="collect", usage_error=parser.error)
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of the command, and the program with its arguments.
+
+    The program begins with ``-m``, with ``-c``, or with the name of a file, which may be ``-``. For other commands
+    there is no program.
+    """
+    own = list(arguments)
+    if not own or own[0] != _NAME:
+        return own, []
+    place = 1
+    while place < len(own):
+        argument = own[place]
+        if argument == "--":
+            return own[:place], own[place + 1 :]
+        if argument.startswith(("-m", "-c")) or argument == "-" or not argument.startswith("-"):
+            return own[:place], own[place:]
+        place += 2 if argument in _WITH_VALUE else 1
+    return own, []
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command, and return the exit status.
+
+    Raises:
+        OSError: The report cannot be written.
+        RuntimeError: The devices in use cannot be watched.
+    """
+    from tcuda.sanitizer._command import watched_run  # here, because the other commands do not need the detector
+
+    return watched_run.run(options)
+
+
+def _count(text: str) -> int:
+    """Return the number of devices in ``text``."""
+    settings = wing_module("emulation.runtime.settings")
+    try:
+        devices, memory = settings.from_environment({"TCUDA_EMULATED_DEVICES": text})
+        settings.check(devices, memory)
+    except ValueError:
+        shown = text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of devices that can be emulated") from None
+    return int(devices)

@@ -1,0 +1,188 @@
+"""The summary of ``tcuda sanitize``: the first races, in a few lines each."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from tcuda._base.console import print_table
+from tcuda._base.messages import printable
+from tcuda.sanitizer._command import kernel_race_summary
+from tcuda.sanitizer._page import site
+from tcuda.sanitizer._race import TOUCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+_MOST_SHOWN = 10
+"""The most races and the most lines with synchronisations that a summary shows."""
+
+_NOTHING = (
+    "Warning: the program made no operation on a device that the detector could see, so that nothing is known about "
+    "its races."
+)
+
+_ONLY_POSSIBLE = "Only possible races were found, which leave the exit status alone. With --possible they count."
+
+_VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
+
+
+class Summary:
+    """The summary of a report.
+
+    Args:
+        screen: The console on which the summary is shown.
+        folder: The folder from which the names of files count.
+    """
+
+    def __init__(self, screen: Console, folder: Path) -> None:
+        self._screen = screen
+        self._folder = os.path.join(folder, "")  # noqa: PTH118  # ends with a separator
+
+    def show(self, report: Mapping[str, Any], *, syncs: bool, possible: bool = False) -> None:
+        """Show a report.
+
+        Args:
+            report: The report.
+            syncs: Whether the lines that made the host wait are shown, too.
+            possible: Whether possible races count for the exit status.
+        """
+        failure = report["program"]["failure"]
+        if failure is not None:
+            self._screen.print(f"The program failed: {printable(failure)}")
+        self._show_races(report["races"], 1, "more race")
+        self._show_races(report["possible"], len(report["races"]) + 1, "more possible race")
+        if report["races"] or report["possible"]:
+            self._screen.print()
+        if syncs:
+            self._show_syncs(report["syncs"])
+        self._screen.print(_total(report))
+        unfinished = report["children"]["unfinished"]
+        if unfinished:
+            self._screen.print(
+                f"{_several(unfinished, 'child process', 'child processes')} did not finish, so that later races there "
+                "are missing here."
+            )
+        if not report["operations"]:
+            self._screen.print(_NOTHING)
+        if report["possible"] and not report["races"] and not possible:
+            self._screen.print(_ONLY_POSSIBLE)
+
+    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: str) -> None:
+        for number, race in enumerate(races[:_MOST_SHOWN], start):
+            self._screen.print()
+            for line in self._race(number, race):
+                self._screen.print(line)
+        more = len(races) - _MOST_SHOWN
+        if more > 0:
+            self._screen.print(f"\nand {_several(more, noun)}; --json and --html show all")
+
+    def _race(self, number: int, race: Mapping[str, Any]) -> Iterator[str]:
+        times = "" if race["count"] == 1 else f", {race['count']:,} times"
+        if "kernel" in race:
+            yield f"{number}. {kernel_race_summary.heading(race)}{times}"
+            for line in kernel_race_summary.details(race, self._line):
+                yield f"   {line}"
+            if race["processes"]:
+                yield f"   in {_children(race['processes'])}"
+            return
+        kind = "use after free" if race["use_after_free"] else race["kind"]
+        yield f"{number}. {'possible ' if race['doubt'] else ''}{kind}{times}"
+        for access in (race["previous"], race["current"]):
+            yield f"   {self._place(access['stack'])}  {printable(_access(access))}{self._launch(access)}"
+        touched = _touched(race)
+        if touched is not None:
+            yield f"   {touched}"
+        if race["processes"]:
+            yield f"   in {_children(race['processes'])}"
+        if race["doubt"]:
+            yield f"   possible: {printable(race['doubt'])}"
+        before = race["before"]
+        where = f" before {self._line(before['file'], before['line'])}" if before else ""
+        yield (
+            f"   missing: {printable(race['missing'])}{where}" if race["missing"] else f"   {printable(race['advice'])}"
+        )
+
+    def _place(self, stack: Sequence[dict[str, Any]]) -> str:
+        """Return the line of the program to which a stack belongs."""
+        frame = site(stack)
+        return "unknown line" if frame is None else self._line(frame["filename"], frame["line"])
+
+    def _launch(self, access: Mapping[str, Any]) -> str:
+        """Return where the graph of an access was launched, if the access is in a graph."""
+        return f", in the graph launched at {self._place(access['launch_stack'])}" if access["launch_stack"] else ""
+
+    def _line(self, file: str, line: int) -> str:
+        return f"{printable(file.removeprefix(self._folder))}:{line}"
+
+    def _show_syncs(self, syncs: list[Mapping[str, Any]]) -> None:
+        if not syncs:
+            self._screen.print("No call made the host wait.")
+            return
+        most = sorted(syncs, key=lambda sync: -sync["count"])[:_MOST_SHOWN]
+        rows = [
+            (f"{sync['count']:,}", printable(sync["call"]), self._line(sync["file"], sync["line"])) for sync in most
+        ]
+        print_table(self._screen, ("host waited", "call", "line"), rows)
+        if len(syncs) > _MOST_SHOWN:
+            self._screen.print(f"and {_several(len(syncs) - _MOST_SHOWN, 'more line')}; --json and --html show all")
+        self._screen.print()
+
+
+def _access(access: Mapping[str, Any]) -> str:
+    what = f" {access['argument']}" if access["argument"] else " memory"
+    doubt = " (possibly)" if access["confidence"] == "possible" else ""
+    return f"{access['operation']} {_VERBS[access['kind']]}{what}{doubt} on {_stream(access)}"
+
+
+def _stream(access: Mapping[str, Any]) -> str:
+    if access["device"] < 0:
+        return "the host"
+    return f"{access['stream_name']} of device {access['device']}"
+
+
+def _touched(race: Mapping[str, Any]) -> str | None:
+    """Return the elements that both accesses touch, in words, as the access with the larger elements counts them."""
+    current = race["current"]
+    if current["host"] and current["operation"] in TOUCHES and current["element_range"] is not None:
+        first, size = current["element_range"][0], math.prod(current["shape"])
+        return f"the host touches byte {first:,} of {size:,} first, and perhaps other bytes later"
+    counted = [access for access in (race["current"], race["previous"]) if access["element_range"] is not None]
+    if not counted:
+        return None
+    access = max(counted, key=lambda access: int(access["itemsize"]))
+    first, last = access["element_range"]
+    noun = "byte" if access["itemsize"] == 1 and len(access["shape"]) == 1 else "element"
+    is_same = all(other["element_range"] == access["element_range"] for other in counted)
+    where = "" if is_same or not access["argument"] else f" of {printable(access['argument'])}"
+    touched = f"{noun} {first:,}{where}" if first == last else f"{noun}s {first:,} to {last:,}{where}"
+    return f"both touch {touched}"
+
+
+def _total(report: Mapping[str, Any]) -> str:
+    races = report["races"]
+    operations = _several(report["operations"], "operation")
+    suppressed = f"; {_several(report['suppressed'], 'race')} suppressed" if report["suppressed"] else ""
+    possible = f"; {_several(len(report['possible']), 'possible race')}" if report["possible"] else ""
+    if not races and not report["operations"]:
+        return "No operation was watched."
+    if not races:
+        return f"No race in {operations}{possible}{suppressed}."
+    times = sum(race["count"] for race in races)
+    return f"{_several(len(races), 'race')}, seen {_several(times, 'time')}, in {operations}{possible}{suppressed}."
+
+
+def _children(processes: Sequence[int]) -> str:
+    distinct = sorted(set(processes))
+    return f"child process {distinct[0]}" if len(distinct) == 1 else f"{len(distinct):,} child processes"
+
+
+def _several(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+__all__ = ["Summary"]

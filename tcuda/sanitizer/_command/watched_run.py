@@ -1,0 +1,236 @@
+"""The run of ``tcuda sanitize``: the choices before a program starts, the program, and the report at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tcuda._base.console import console
+from tcuda._base.files import read_regular_file, require_writable
+from tcuda._base.messages import in_one_line, printable
+from tcuda._base.program import Ending, before_abrupt_exit, callers, named_program, without_callers
+from tcuda._base.terminal import working
+from tcuda._base.wings import wing_module
+from tcuda._device._sync_debug import SyncCounter
+from tcuda._runtime import is_emulated
+from tcuda.sanitizer import _process_reports, check
+from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
+from tcuda.sanitizer._command.race_report import Output
+from tcuda.sanitizer._suppressions import VARIABLE as SUPPRESSIONS
+from tcuda.sanitizer._suppressions import read_suppressions
+from tcuda.sanitizer._variables import enabling
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Container, Iterator
+
+_FOUND = 1
+_NOTHING_WATCHED = 3
+_MOST_SUPPRESSIONS = 1 << 20  # bytes of a file
+
+_PARTS = ("current", "previous", "allocation", "previous_allocation")
+_STACKS = {"stack", "launch_stack", "freed_stack"}
+"""The parts of a race that have stacks, and the names of the stacks."""
+
+_OF_ACCESS = ("operation", "argument", "kind", "stream_name", "stack", "launch_stack", "line")
+"""What equal accesses of several processes have in common; an access in a kernel has its line in the source, too."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command, and return the exit status.
+
+    Raises:
+        OSError: The report cannot be written.
+        RuntimeError: The devices in use cannot be watched.
+    """
+    if not options.program:
+        options.usage_error("give the program to run, or -m and a module, or -c and code")
+    try:
+        start = named_program(options.program)
+        for path in options.suppress:
+            _suppress(path)
+        for path in (options.html, options.json and options.json != STDOUT and Path(options.json)):
+            if path:
+                require_writable(path)
+    except (OSError, ValueError) as error:
+        options.usage_error(in_one_line(error))
+    screen = console(stderr=True)
+    screen.file = sys.stderr  # the program may put another file there
+    try:
+        told = _choose_devices(options.emulated)
+        if options.kernels:
+            _look_into_kernels()
+    except (RuntimeError, ValueError) as error:
+        options.usage_error(in_one_line(error))
+    if told:
+        screen.print(told)
+    if screen.is_terminal:  # the program may say nothing for long
+        screen.print(f"Watching {printable(' '.join(options.program))}: the report follows at the end of the program.")
+    with _stdout_for_json(options.json) as stdout:
+        output = Output(screen, stdout, options.json, options.html, options.syncs, options.possible, Path.cwd())
+        return _run(options, start, output)
+
+
+def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:
+    owner, command = os.getpid(), callers()
+    folder = Path(tempfile.mkdtemp(prefix="tcuda-sanitize-"))
+    _watch_children(options, folder)
+    with contextlib.ExitStack() as watching:
+        watch = check(options.mode, possible=options.possible)
+        report = watch.__enter__()
+        watching.callback(
+            watch.__exit__
+        )  # without arguments, the check does not raise errors that a destructor dropped
+        counter = watching.enter_context(SyncCounter()) if options.syncs else None
+
+        def finish(ending: Ending) -> int:
+            with working("making the report"):
+                children = _process_reports.read(folder)
+                shutil.rmtree(folder, ignore_errors=True)
+                found = _with_children(report.as_dict(), children)
+                found = _of_program(found, command)
+                if counter is not None:
+                    found["syncs"] = counter.counts()
+            found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
+            output.write(found)
+            if found["races"] or (options.possible and found["possible"]):
+                return _FOUND
+            return ending.status or (0 if found["operations"] else _NOTHING_WATCHED)
+
+        with before_abrupt_exit(lambda status: finish(Ending(status))):
+            ending = start()
+        # A child process that the program forked may end here, too. The report belongs to the parent.
+        return finish(ending) if os.getpid() == owner else ending.status
+
+
+def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, Any]:
+    """Take the frames of the command away from the stacks of ``report``, and return ``report``."""
+    for race in (*report["races"], *report["possible"]):
+        for part in filter(None, (race[name] for name in _PARTS)):
+            for name in _STACKS & part.keys():
+                part[name] = part[name] and without_callers(part[name], command)
+    return report
+
+
+def _suppress(path: Path) -> None:
+    """Suppress the races that a file names.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file is a pipe, which could be waited for without end, or has a line that is no suppression.
+    """
+    try:
+        read_regular_file(path, _MOST_SUPPRESSIONS).decode()
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} holds no suppressions: {error}") from error
+    read_suppressions({SUPPRESSIONS: str(path)})
+
+
+def _choose_devices(emulated: int | None) -> str | None:
+    """Let the program run on emulated devices if the user asks for them, or if there is no other device.
+
+    The choice is stored in the environment: a program may still call ``tcuda.emulation.enable()``, which goes first.
+    On emulated devices, ``import cupy`` in the program imports their arrays.
+
+    Returns:
+        A message for the user; None if the user chose the devices.
+
+    Raises:
+        RuntimeError: CuPy has been imported already.
+        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
+    """
+    told = None
+    if emulated is None:
+        if not is_emulated("auto"):
+            return None
+        if os.environ.get("TCUDA_RUNTIME") != "emulated":
+            emulated = DEVICES
+            told = f"There is no GPU: using {emulated} emulated devices."
+    if emulated is not None:
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and the user asks for N devices
+        os.environ.update(TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES=str(emulated))
+    wing_module("emulation").install_as_cupy()
+    return told
+
+
+def _look_into_kernels() -> None:
+    """Let the launches of this process and of its children look for races, beside the checks that the user has chosen.
+
+    Raises:
+        RuntimeError: The devices are GPUs.
+        ValueError: ``TCUDA_EMULATED_CHECKS`` or ``TCUDA_RUNTIME`` has a value that is not allowed.
+    """
+    if not is_emulated():
+        raise RuntimeError("--kernels needs emulated devices: add --emulated.")
+    checks = wing_module("emulation.rtc.checks")
+    chosen = checks.chosen()
+    if not chosen.races:
+        words = os.environ.get(checks.VARIABLE) or "1"
+        os.environ[checks.VARIABLE] = "memory,races" if words in ("0", "1") else f"{words},races"
+
+
+def _watch_children(options: argparse.Namespace, folder: Path) -> None:
+    """Let the processes that the program starts write their reports into ``folder``."""
+    files = [*options.suppress, *map(Path, filter(None, [os.environ.get(SUPPRESSIONS)]))]
+    if files:
+        every = folder / "suppressions.txt"
+        every.write_bytes(b"\n".join(read_regular_file(path, _MOST_SUPPRESSIONS) for path in files))
+        os.environ[SUPPRESSIONS] = str(every)
+    os.environ.update(_process_reports.variables(folder, options.mode, possible=options.possible))
+    _process_reports.follow_forks(str(folder), enabling(options.mode, options.possible))
+    wing_module(
+        "emulation._children"
+    ).pass_on_as_cupy()  # so that a process that only imports CuPy is watched, also on a GPU
+
+
+def _with_children(report: dict[str, Any], children: _process_reports.Found) -> dict[str, Any]:
+    """Add the reports of other processes to ``report``, and return ``report``.
+
+    A race that several processes have found is kept once. ``"processes"`` of a race has the processes.
+    """
+    for kind in ("races", "possible"):
+        known = {_same(race): race for race in report[kind]}
+        for race in known.values():
+            race["processes"] = []
+        for child in children.reports:
+            for race in child[kind]:
+                kept = known.setdefault(_same(race), {**race, "count": 0, "processes": []})
+                kept["count"] += race["count"]
+                kept["processes"].append(child["process"])
+        report[kind] = list(known.values())
+    for child in children.reports:
+        report["operations"] += child["operations"]
+        report["suppressed"] += child["suppressed"]
+    report["children"] = {"reports": len(children.reports), "unfinished": children.unfinished}
+    return report
+
+
+def _same(race: dict[str, Any]) -> str:
+    """Return what equal races of several processes have in common: the operations, their streams and their lines."""
+    accesses = [[access and access.get(part) for part in _OF_ACCESS] for access in (race["previous"], race["current"])]
+    return json.dumps([race["kind"], race["use_after_free"], race["missing"], accesses])
+
+
+@contextlib.contextmanager
+def _stdout_for_json(json: str | None) -> Iterator[TextIO]:
+    """Give a file that writes to stdout; if the JSON goes there, the output of the program goes to stderr."""
+    if json != STDOUT:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with open(kept, "w", encoding="utf-8", closefd=False) as file:
+            yield file
+    finally:
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # the program may have closed stdout
+            sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

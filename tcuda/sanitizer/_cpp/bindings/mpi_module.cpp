@@ -1,0 +1,36 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "sanitizer/_cpp/bindings/python_mpi_watch.hpp"
+#include "sanitizer/_cpp/mpi/interception.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+using Self = PythonMpiWatch;
+
+int traverse(PyObject *object, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(object));
+    if (nb::inst_ready(object))
+        Py_VISIT(nb::inst_ptr<Self>(object)->detector.ptr());
+    return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)}, {0, nullptr}};
+
+} // namespace
+
+// Adds the class MpiWatch to the module.
+void bind_mpi(nb::module_ &module) {
+    nb::class_<Self>(module, "MpiWatch", nb::type_slots(slots))
+        .def(
+            "__init__",
+            [](Self *self, nb::handle_t<PythonRaceDetector> detector) { new (self) Self(nb::borrow(detector)); },
+            nb::arg("detector"))
+        .def("end", &Self::end, nb::lock_self());
+    module.def("noticed_mpi_functions", mpi::noticed_functions);
+}
+
+} // namespace tcuda

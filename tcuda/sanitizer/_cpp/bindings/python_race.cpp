@@ -1,0 +1,131 @@
+#include "sanitizer/_cpp/bindings/python_race.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "bindings/python/containers.hpp"
+#include "bindings/threads/python_stacks.hpp"
+#include "driver/stream_key.hpp"
+
+namespace nb = nanobind;
+
+namespace tcuda {
+namespace {
+
+using races::RaceAccess;
+using races::RaceAllocation;
+using races::RecentStep;
+
+nb::object frames(StackId stack) {
+    nb::object list = nb::steal(frames_of(stack));
+    if (!list.is_valid())
+        nb::raise_python_error();
+    return list;
+}
+
+// The handle of a stream. The per-thread default streams of all threads have the same.
+Stream shown(Stream key) { return (key & 1) == 0 ? key : per_thread_stream; }
+
+nb::tuple region_of(const PythonRaceAccess &self) {
+    nb::list counts = new_list(), strides = new_list();
+    for (const races::Dimension &dimension : self.access.shape) {
+        counts.append(dimension.count);
+        strides.append(dimension.stride);
+    }
+    return nb::make_tuple(self.access.address, self.access.itemsize, nb::tuple(counts), nb::tuple(strides));
+}
+
+const char *kind_of(const RaceAccess &access) {
+    switch (access.kind) {
+    case races::AccessKind::read:
+        return "read";
+    case races::AccessKind::write:
+        return "write";
+    default:
+        return "read and write";
+    }
+}
+
+const char *kind_of(const RecentStep &step) {
+    switch (step.kind) {
+    case RecentStep::Kind::work:
+        return "work";
+    case RecentStep::Kind::record:
+        return "record";
+    case RecentStep::Kind::wait:
+        return "wait";
+    default:
+        return "sync";
+    }
+}
+
+nb::object allocation_of(const PythonRace &self, const std::optional<RaceAllocation> &allocation) {
+    return allocation ? nb::cast(PythonRaceAllocation{self.race, *allocation}) : nb::none();
+}
+
+} // namespace
+
+nb::list list_of(const std::vector<RecentStep> &steps) {
+    nb::list list = new_list();
+    for (const RecentStep &step : steps) {
+        nb::dict made = new_dict();
+        made["number"] = step.number;
+        made["kind"] = kind_of(step);
+        made["device"] = step.device;
+        made["stream"] = step.whole_device ? nb::none() : nb::cast(shown(step.stream));
+        made["name"] = step.name;
+        made["event"] = step.event;
+        made["stack"] = frames(step.stack);
+        list.append(made);
+    }
+    return list;
+}
+
+void bind_race(nb::module_ &module) {
+    nb::class_<PythonRaceAccess>(module, "RaceAccess")
+        .def_prop_ro("operation", [](const PythonRaceAccess &self) { return self.access.operation; })
+        .def_prop_ro("label", [](const PythonRaceAccess &self) { return self.access.label; })
+        .def_prop_ro("kind", [](const PythonRaceAccess &self) { return kind_of(self.access); })
+        .def_prop_ro("device", [](const PythonRaceAccess &self) { return self.access.device; })
+        .def_prop_ro("stream", [](const PythonRaceAccess &self) { return shown(self.access.stream); })
+        .def_prop_ro("region", region_of)
+        .def_prop_ro("stack", [](const PythonRaceAccess &self) { return frames(self.access.stack); })
+        .def_prop_ro("launch_stack",
+                     [](const PythonRaceAccess &self) {
+                         return self.access.launch_stack == 0 ? nb::none() : frames(self.access.launch_stack);
+                     })
+        .def_prop_ro("confidence",
+                     [](const PythonRaceAccess &self) { return self.access.possible ? "possible" : "exact"; })
+        .def_prop_ro("number", [](const PythonRaceAccess &self) { return self.access.number; })
+        .def_prop_ro("host", [](const PythonRaceAccess &self) { return self.access.device < 0; });
+
+    nb::class_<PythonRaceAllocation>(module, "RaceAllocation")
+        .def_prop_ro("address", [](const PythonRaceAllocation &self) { return self.allocation.address; })
+        .def_prop_ro("size", [](const PythonRaceAllocation &self) { return self.allocation.size; })
+        .def_prop_ro("device", [](const PythonRaceAllocation &self) { return self.allocation.device; })
+        .def_prop_ro("stream", [](const PythonRaceAllocation &self) { return shown(self.allocation.stream); })
+        .def_prop_ro("stack", [](const PythonRaceAllocation &self) { return frames(self.allocation.stack); })
+        .def_prop_ro("freed_stack", [](const PythonRaceAllocation &self) {
+            return self.allocation.freed_stack ? frames(*self.allocation.freed_stack) : nb::none();
+        });
+
+    nb::class_<PythonRace>(module, "Race")
+        .def_prop_ro("kind", [](const PythonRace &self) { return self.race->kind(); })
+        .def_prop_ro("use_after_free", [](const PythonRace &self) { return self.race->use_after_free; })
+        .def_prop_ro("current", [](const PythonRace &self) { return PythonRaceAccess{self.race, self.race->current}; })
+        .def_prop_ro("previous",
+                     [](const PythonRace &self) { return PythonRaceAccess{self.race, self.race->previous}; })
+        .def_prop_ro("overlap",
+                     [](const PythonRace &self) {
+                         const races::Race &race = *self.race;
+                         return nb::make_tuple(race.overlap_begin, race.overlap_end - race.overlap_begin);
+                     })
+        .def_prop_ro("is_overlap_exact", [](const PythonRace &self) { return self.race->is_overlap_exact; })
+        .def_prop_ro("allocation", [](const PythonRace &self) { return allocation_of(self, self.race->allocation); })
+        .def_prop_ro("previous_allocation",
+                     [](const PythonRace &self) { return allocation_of(self, self.race->previous_allocation); })
+        .def_prop_ro("count", [](const PythonRace &self) { return self.race->count.load(std::memory_order_relaxed); })
+        .def_prop_ro("recent", [](const PythonRace &self) { return list_of(self.race->recent); });
+}
+
+} // namespace tcuda

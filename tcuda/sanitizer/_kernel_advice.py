@@ -1,0 +1,129 @@
+"""What is missing between two accesses of one kernel: a barrier, an atomic function, a fence or a wider scope."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tcuda.sanitizer._missing import Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda.sanitizer._kernel_race import KernelMemory, KernelRaceAccess
+
+_BARRIER = re.compile(r"\b__syncthreads|\b__syncwarp|\bsync\s*\(|\barrive_and_wait\b|\b__barrier_sync")
+_OF_BLOCK = re.compile(r"\b(\w+)_block\b")
+_UPDATES = (
+    (re.compile(r"\+\+|\+="), "atomicAdd"),
+    (re.compile(r"--|-="), "atomicSub"),
+    (re.compile(r"\|="), "atomicOr"),
+    (re.compile(r"&="), "atomicAnd"),
+    (re.compile(r"\^="), "atomicXor"),
+    (re.compile(r"=[^=;]*\b[fi]?max[fl]?\s*\("), "atomicMax"),
+    (re.compile(r"=[^=;]*\b[fi]?min[fl]?\s*\("), "atomicMin"),
+)
+"""The operators and functions in a line, and the atomic function that does the same."""
+
+
+def missing_in_kernel(
+    missing: str,
+    first: KernelRaceAccess,
+    second: KernelRaceAccess,
+    memory: KernelMemory,
+    *,
+    benign: bool = False,
+    between: Sequence[str] = (),
+) -> Missing:
+    """Return what would order two accesses of one kernel.
+
+    Args:
+        missing: What is missing: ``"barrier"``, ``"warp barrier"``, ``"atomic"``, ``"fence"`` or ``"scope"``.
+        first: The access that ran first.
+        second: The other access.
+        memory: The memory of both.
+        benign: Whether both write the same value.
+        between: The lines of the source between the two accesses.
+
+    Raises:
+        ValueError: ``missing`` is none of these words.
+    """
+    if benign:
+        call = f"atomicExch(&{memory.expression}, ...)"
+        lines = " and ".join(dict.fromkeys(map(_line, (first, second))))
+        return Missing(call, None, f"One thread alone, or an atomic function such as `{call}`, may write in {lines}.")
+    if missing == "barrier" and first.block != second.block:
+        sentence = "No barrier orders the blocks of a launch. Two launches, one after the other, order them."
+        return Missing("two launches", second.line, sentence)
+    if missing == "barrier":
+        return _barrier("__syncthreads()", "A barrier", first, second, between)
+    if missing == "warp barrier":
+        return _barrier("__syncwarp()", "A barrier of the warp", first, second, between)
+    if missing == "atomic":
+        return _atomic(first, second, memory)
+    if missing == "fence":
+        return _fence(first, second)
+    if missing == "scope":
+        return _scope(first, second)
+    raise ValueError(f"missing must be 'barrier', 'warp barrier', 'atomic', 'fence' or 'scope'; got {missing!r}.")
+
+
+def _barrier(
+    call: str, name: str, first: KernelRaceAccess, second: KernelRaceAccess, between: Sequence[str]
+) -> Missing:
+    """Return the barrier. The order in which the emulated threads ran is not that of the lines."""
+    other_way = ""
+    early, late = sorted([first, second], key=lambda access: 0 if access.line is None else access.line.line)
+    if _line(early) == _line(late):
+        where = f"between the access of one thread and that of the other in {_line(first)}"
+        if not (first.kind.endswith("read") or second.kind.endswith("read")):
+            other_way = ", or one thread alone writes"
+    elif any(_BARRIER.search(text) for text in between):
+        # The barrier between the lines orders one round of a loop.
+        where = f"between {_line(late)} and {_line(early)} of the next round"
+        early, late = late, early
+    else:
+        where = f"between {_line(early)} and {_line(late)}"
+    return Missing(call, late.line, f"{name} (`{call}`) {where} orders them{other_way}.")
+
+
+def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMemory) -> Missing:
+    plain = [access for access in (first, second) if access.kind != "atomic"]
+    # The line that writes tells the operation.
+    writer = next((access for access in plain if access.kind.endswith("write")), plain[0] if plain else second)
+    lines = " and ".join(dict.fromkeys(_line(access) for access in plain or [second]))
+    function = next((name for pattern, name in _UPDATES if pattern.search(writer.source)), None)
+    if function is None and writer.kind.endswith("read"):
+        call = f"atomicAdd(&{memory.expression}, 0)"
+        return Missing(
+            call, None, f"An atomic function, such as `{call}`, in {lines} reads what the other thread has written."
+        )
+    call = f"{function or 'atomicExch'}(&{memory.expression}, ...)"
+    return Missing(call, None, f"An atomic function, such as `{call}`, in {lines} lets no update get lost.")
+
+
+def _fence(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
+    call = "__threadfence()"
+    sentence = (
+        f"Two fences order them: `{call}` between {_line(first)} and the atomic function that hands the memory over, "
+        f"and `{call}` between the atomic function that takes the memory and {_line(second)}."
+    )
+    return Missing(call, second.line, sentence)
+
+
+def _scope(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
+    for access in (first, second):
+        found = _OF_BLOCK.search(access.source)
+        if found is not None:
+            name = f"{found[1]}()"
+            sentence = f"`{name}` in place of `{found[0]}()` in {_line(access)} holds for all blocks of the device."
+            return Missing(name, None, sentence)
+    sentence = (
+        f"The function that orders {_line(first)} and {_line(second)} holds for one block. A function of device scope, "
+        "whose name does not end with `_block`, holds for all blocks of the device."
+    )
+    return Missing("device scope", None, sentence)
+
+
+def _line(access: KernelRaceAccess) -> str:
+    return "an unknown line" if access.line is None else f"line {access.line.line}"

@@ -1,0 +1,87 @@
+"""A read of memory that nothing has written, in plain values, beside the races of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcuda.sanitizer._kernel_race import KernelRace
+from tcuda.sanitizer._missing import Missing
+
+if TYPE_CHECKING:
+    from tcuda.sanitizer._kernel_race import KernelMemory, KernelRaceAccess
+    from tcuda.sanitizer._race import RaceAllocation
+
+UNWRITTEN = "read of unwritten memory in a kernel"
+
+_ADVICE = "Write the memory first, or let the kernel leave the memory out."
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnwrittenRead(KernelRace):
+    """A read in a kernel of memory that nothing has written since the memory was allocated.
+
+    A report has such reads beside the races. The attributes of :class:`KernelRace` are there too. ``kind`` is
+    ``"read of unwritten memory in a kernel"``, and ``current`` is the first such read of its line. There is no earlier
+    access: ``previous`` is the same read, and ``as_dict()`` has None in its place. ``allocation`` has the line that
+    allocated the memory.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(checks="memory,init")
+        >>> xp = tcuda.emulation.xp
+        >>> code = 'extern "C" __global__ void twice(int* x) { x[threadIdx.x] *= 2; }'
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     xp.RawKernel(code, "twice")((1,), (2,), (xp.empty(2, "i"),))
+        >>> read = report.races[0]
+        >>> read.kernel, read.memory.expression, read.current.line.line, report.count(read)
+        ('twice', 'x[0]', 1, 2)
+    """
+
+    @property
+    def details(self) -> str:
+        """The read in words, without the heading."""
+        return "\n".join([self._memory_text, f"    {self.current.text}", *self._launch_text])
+
+    def __str__(self) -> str:
+        return f"{self.heading}: nothing has written what the kernel reads.\n{self.details}\n  {_ADVICE}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the read as plain data, which :mod:`json` can write.
+
+        Example:
+            >>> data = read.as_dict()  # the read above
+            >>> data["kernel"], data["kind"]
+            ('twice', 'read of unwritten memory in a kernel')
+        """
+        return {**super().as_dict(), "previous": None}
+
+
+def unwritten_read(
+    kernel: str,
+    access: KernelRaceAccess,
+    memory: KernelMemory,
+    overlap: tuple[int, int],
+    allocation: RaceAllocation | None,
+) -> UnwrittenRead:
+    """Return a read of unwritten memory.
+
+    Args:
+        kernel: The name of the kernel.
+        access: The read.
+        memory: The memory.
+        overlap: The address and the number of the bytes.
+        allocation: The allocation of the memory; None for shared memory.
+    """
+    return UnwrittenRead(
+        kind=UNWRITTEN,
+        use_after_free=False,
+        current=access,
+        previous=access,
+        overlap=overlap,
+        allocation=allocation,
+        previous_allocation=None,
+        missing=Missing("", None, _ADVICE),
+        kernel=kernel,
+        memory=memory,
+    )
