@@ -22,6 +22,7 @@ from watched_works import TRAINING, WORKS, of_cupy
 import tcuda
 from tcuda._core import RaceDetector
 from tcuda._runtime import runtime
+from tcuda.sanitizer._cuda.watch import watch_races
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,11 +60,11 @@ def watched(state: str) -> Iterator[None]:
         assert not report
     elif state == ATTACHED:
         tcuda.init()
-        runtime().watchRaces(RaceDetector(lambda race: None))
+        watch_races(runtime(), RaceDetector(lambda race: None))
         try:
             yield
         finally:
-            runtime().watchRaces(None)
+            watch_races(runtime(), None)
     else:
         if state == OFF_AGAIN:
             with tcuda.sanitizer.check(mode="collect"):

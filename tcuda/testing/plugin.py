@@ -13,6 +13,7 @@ import pytest
 
 import tcuda
 from tcuda import _runtime
+from tcuda._base.parts import begin_part
 from tcuda._base.wings import has_wing, wing_module
 from tcuda.testing._state import Memory, restore, state
 
@@ -85,8 +86,7 @@ def pytest_report_header() -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose marks need other devices, and begin its order of work (a hook of pytest)."""
-    if has_wing("emulation"):
-        wing_module("emulation.runtime.schedule").begin_part(item.nodeid)
+    begin_part(item.nodeid)
     reason = _missing(item)
     if reason is not None:
         pytest.skip(reason)

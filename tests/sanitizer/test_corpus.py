@@ -185,7 +185,7 @@ import json
 import tcuda
 from support.corpus import programs, run
 from tcuda._runtime import runtime
-from tcuda.emulation.runtime.schedule import begin_part
+from tcuda._base.parts import begin_part
 
 found = {}
 tcuda.init()

@@ -175,8 +175,8 @@ def test_older_memory_has_no_stack(program: str, fresh_output_of: OutputOf) -> N
 def test_a_forked_child_has_no_detector(fresh_output_of: OutputOf) -> None:
     code = (
         "import os, tcuda, tcuda.sanitizer\n"
-        "from tcuda._process import races\n"
-        "from tcuda._sanitizer import _checks, cuda_sanitizer\n"
+        "from tcuda.sanitizer import _detector\n"
+        "from tcuda.sanitizer import _checks, cuda_sanitizer\n"
         "with tcuda.sanitizer.check(mode='collect') as report:\n"
         "    pid = os.fork()\n"
         "    if pid == 0:\n"
@@ -225,7 +225,7 @@ class TestARuntimeWithoutRaces:
         code = (
             f"{REFUSING}\n"
             "import tcuda.sanitizer\n"
-            "from tcuda._process import races\n"
+            "from tcuda.sanitizer import _detector\n"
             "tcuda.init()\n"
             "try:\n"
             "    with tcuda.sanitizer.check(): pass\n"

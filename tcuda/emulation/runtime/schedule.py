@@ -11,6 +11,8 @@ import itertools
 import random
 from typing import TYPE_CHECKING
 
+from tcuda._base.parts import current_part
+
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Sequence
@@ -26,19 +28,6 @@ _SAME = 0.75
 
 SAME_IN_GRAPHS = 0.25
 """The same for the nodes of graphs, which are few, so that graphs are mixed more often."""
-
-_part = ""
-"""The part of the program that runs."""
-
-
-def begin_part(name: str) -> None:
-    """Begin the random orders of all schedules anew, so that a part of a program has the same order without the rest.
-
-    Args:
-        name: The name of the part, such as that of a test. Each name has an order of its own.
-    """
-    global _part
-    _part = name
 
 
 class Operation:
@@ -136,9 +125,10 @@ class Schedule:
 
     def _numbers_of_part(self) -> random.Random:
         """Return the random numbers of the part of the program that runs."""
-        if self._random is None or self._part != _part:
-            self._part = _part
-            self._random = random.Random(f"{self._seed} {_part}")
+        part = current_part()
+        if self._random is None or self._part != part:
+            self._part = part
+            self._random = random.Random(f"{self._seed} {part}")
         return self._random
 
     def _random_rank(self, random: random.Random, earlier: Sequence[Operation], same: float) -> float:

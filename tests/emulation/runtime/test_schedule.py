@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcuda.emulation.runtime.schedule import MOST_PENDING, Schedule, begin_part
+from tcuda._base.parts import begin_part
+from tcuda.emulation.runtime.schedule import MOST_PENDING, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from tcuda import _core
 from tcuda._runtime import cuda
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.translation import translating
-from tcuda.sanitizer._cuda import cupti
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +34,6 @@ def runtime_with(*, devices: int | None = None) -> cuda.CudaRuntime:
 
     made = object.__new__(cuda.CudaRuntime)
     made._cuda_major = 13
-    made._watch = None
     made.driverGetVersion = lambda: 13010
     made._runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=FailureError)
     return made
@@ -76,14 +73,6 @@ def test_an_index_beyond_a_c_int_is_an_invalid_device() -> None:
     with pytest.raises(tcuda.AcceleratorError, match=r"cudaSetDevice\(2147483648\) failed") as caught:
         translated(2**31)
     assert caught.value.error_code == 101
-
-
-def test_without_cupti_a_race_detector_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cupti, "find", lambda version: None)
-    runtime = runtime_with()
-    with pytest.warns(RuntimeWarning, match=r"CUPTI is not installed: pip install 'nvidia-cuda-cupti>=13,<14'"):
-        runtime.watchRaces(_core.RaceDetector(print))
-    runtime.watchRaces(None)
 
 
 @pytest.mark.parametrize(
