@@ -1,0 +1,135 @@
+"""The core without its wings: emulated devices, and the search for races."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tcuda
+from support.folders import REPOSITORY
+from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PACKAGE = Path(tcuda.__file__).parent
+WINGS = {"emulation", "sanitizer", "_sanitizer.py"}
+
+TESTS_WITHOUT_DEVICES = (
+    "tests/base/test_files.py",
+    "tests/cli/test_graph_viz.py",
+    "tests/cli/test_memory_viz.py",
+    "tests/core/bindings/test_block_allocator.py",
+    "tests/core/bindings/test_call_group.py",
+    "tests/core/bindings/test_stack_notes.py",
+    "tests/core/bindings/test_translated.py",
+    "tests/core/driver/test_libcuda.py",
+    "tests/core/graphs",
+    "tests/core/transfers",
+    "tests/jiterator/test_core_call.py",
+    "tests/jiterator/test_dtypes.py",
+    "tests/jiterator/test_parser.py",
+    "tests/jiterator/test_plan.py",
+    "tests/jiterator/test_source.py",
+    "tests/process/test_poison.py",
+    "tests/runtime/cuda",
+    "tests/test_nvtx.py",
+    "tests/viz/memory/test_columns.py",
+    "tests/viz/memory/test_history.py",
+    "tests/viz/memory/test_segments.py",
+    "tests/viz/memory/test_sites.py",
+)
+"""Tests of the core that need no device, and so pass on a machine without a GPU."""
+
+# The finder of an editable install would find the sources, which have the wings.
+_SITE = """
+import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "ScikitBuildRedirectingFinder"]
+"""
+
+_IMPORT_ALL = """
+import importlib, pkgutil, tcuda
+imported = 0
+for module in pkgutil.walk_packages(tcuda.__path__, "tcuda."):
+    if module.name == "tcuda.__main__":
+        continue
+    try:
+        importlib.import_module(module.name)
+        imported += 1
+    except (ImportError, RuntimeError) as error:
+        if "'cupy'" not in str(error) and "'cupy_backends'" not in str(error):
+            raise
+print(tcuda.__file__)
+print(imported)
+"""
+
+
+@pytest.fixture(scope="module")
+def core_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the installed package without its wings."""
+    folder = tmp_path_factory.mktemp("core_only")
+
+    def left_out(parent: str, names: list[str]) -> list[str]:
+        return [name for name in names if name == "__pycache__" or (Path(parent) == PACKAGE and name in WINGS)]
+
+    shutil.copytree(PACKAGE, folder / "tcuda", ignore=left_out)
+    shutil.copy(str(_core.__file__), folder / "tcuda")
+    shutil.rmtree(folder / "tcuda" / "_core", ignore_errors=True)  # the C++ files, in an editable install
+    (folder / "sitecustomize.py").write_text(_SITE)
+    return folder
+
+
+def run(core_only: Path, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with the core only, on CUDA, in the folder ``folder``."""
+    environment = {**os.environ, "PYTHONPATH": str(core_only), "TCUDA_RUNTIME": "cuda"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=500)
+
+
+def test_every_module_of_the_core_is_imported_without_the_wings(core_only: Path, tmp_path: Path) -> None:
+    done = run(core_only, ["-c", _IMPORT_ALL], tmp_path)
+    assert done.returncode == 0, done.stderr
+    file, imported = done.stdout.split()
+    assert Path(file) == core_only / "tcuda" / "__init__.py"
+    assert int(imported) > 200
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import tcuda.sanitizer", "No module named 'tcuda.sanitizer'"),
+        ("import tcuda.emulation", "No module named 'tcuda.emulation'"),
+    ],
+)
+def test_a_wing_that_is_missing_cannot_be_imported(core_only: Path, tmp_path: Path, code: str, message: str) -> None:
+    done = run(core_only, ["-c", code], tmp_path)
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
+def test_a_choice_of_emulated_devices_says_that_the_wing_is_missing(core_only: Path, tmp_path: Path) -> None:
+    done = run(
+        core_only, ["-c", "import os; os.environ['TCUDA_RUNTIME'] = 'emulated'; import tcuda; tcuda.init()"], tmp_path
+    )
+    assert done.returncode == 1
+    assert "This installation of tcuda lacks emulated devices (tcuda.emulation)." in done.stderr
+
+
+def test_the_commands_are_those_of_the_core(core_only: Path, tmp_path: Path) -> None:
+    done = run(core_only, ["-m", "tcuda", "--help"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "memory-viz" in done.stdout
+    assert "sanitize" not in done.stdout
+
+
+@pytest.mark.long
+def test_the_tests_of_the_core_that_need_no_device_pass_without_the_wings(core_only: Path) -> None:
+    done = run(core_only, ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS_WITHOUT_DEVICES], REPOSITORY)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert int(done.stdout.split(" passed")[0].split()[-1]) > 400
