@@ -20,6 +20,7 @@ _TO_TAKE = "Take one with tcuda.memory._snapshot() or torch.cuda.memory._snapsho
 
 _LARGEST_FILE = 1 << 30
 _MOST_DEVICES = 1024
+_LARGEST_NUMBER = 64  # The most bits of a number.
 _LONGEST_WORD = 100  # The most characters of an action, a state or a kind.
 
 _SIZES = range(1 << 63)
@@ -41,8 +42,8 @@ _NUMBERS = {
 def read_snapshot(path: str | Path) -> Snapshot:
     """Return the snapshot in the file at ``path``.
 
-    The file may come from anywhere: nothing in it is imported or called, and reading takes time and memory in
-    proportion to its size.
+    The file may come from anywhere: nothing that the file names is imported or called. A file that was made to take long
+    may take long.
 
     Args:
         path: A file that ``_dump_snapshot()`` wrote, or a pickle of the result of ``_snapshot()`` or
@@ -192,6 +193,8 @@ def _short(value: object) -> str:
     """Return a short text for ``value`` in a message: a list could contain itself, and a text could fill the screen."""
     if isinstance(value, str):
         return repr(value) if len(value) <= _LONGEST_WORD else f"a text of {len(value):,} characters"
+    if isinstance(value, int) and value.bit_length() > _LARGEST_NUMBER:
+        return f"a number of {value.bit_length():,} bits"
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     return f"a {type(value).__name__}"
