@@ -42,8 +42,8 @@ _NUMBERS = {
 def read_snapshot(path: str | Path) -> Snapshot:
     """Return the snapshot in the file at ``path``.
 
-    The file may come from anywhere: nothing that the file names is imported or called. A file that was made to take long
-    may take long.
+    The file may come from anywhere: nothing that the file names is imported or called. A file that was made to take
+    long may take long.
 
     Args:
         path: A file that ``_dump_snapshot()`` wrote, or a pickle of the result of ``_snapshot()`` or
