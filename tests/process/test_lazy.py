@@ -222,8 +222,40 @@ def test_a_program_may_look_for_gpus_before_it_emulates_devices(output_of: Outpu
 
 
 def test_emulation_cannot_be_enabled_after_the_runtime_was_used(run_python: RunPython) -> None:
-    done = run_python("import tcuda; tcuda.is_available(); tcuda.emulation.enable()")
+    done = run_python("import tcuda; tcuda.init(); tcuda.emulation.enable()")
     assert "runtime is already in use" in done.stderr
+
+
+def test_a_program_may_count_the_devices_before_it_emulates_others(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda; print(tcuda.device_count() > 0); tcuda.emulation.enable(devices=3); print(tcuda.device_count())"
+    )
+    assert output_of(code).split() == ["True", "3"]
+
+
+def test_the_devices_are_counted_anew_until_initialisation(output_of: OutputOf) -> None:
+    code = (
+        "import os, tcuda\n"
+        "counts = []\n"
+        "for visible in ('0', '', '0'):\n"
+        "    os.environ['CUDA_VISIBLE_DEVICES'] = visible\n"
+        "    counts.append((tcuda.device_count(), tcuda.is_available(), tcuda.accelerator.device_count()))\n"
+        "tcuda.xp.ones(3)\n"
+        "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
+        "print(counts, tcuda.device_count(), tcuda.cudart().cudaMemGetInfo(0)[1] > 0)"
+    )
+    assert output_of(code) == "[(1, True, 1), (0, False, 0), (1, True, 1)] 1 True"
+
+
+@pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
+def test_a_device_that_the_program_hides_after_counting_is_not_used(output_of: OutputOf) -> None:
+    code = (
+        "import os, tcuda\n"
+        "tcuda.device_count()\n"
+        "os.environ['CUDA_VISIBLE_DEVICES'] = os.environ.get('CUDA_VISIBLE_DEVICES', '0,1').split(',')[1]\n"
+        "print(tcuda.device_count(), tcuda.get_device_properties().uuid)\n"
+    )
+    assert output_of(code) == f"1 {tcuda.get_device_properties(1).uuid}"
 
 
 def test_without_cupy_there_is_no_device(run_python: RunPython) -> None:
