@@ -158,8 +158,9 @@ def test_a_capturing_stream_neither_sends_nor_receives(xp: Any, worker: Worker) 
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph, stream=side):
         array += 1
-        with pytest.raises(tcuda.AcceleratorError, match="sending an array"):
+        with pytest.raises(tcuda.AcceleratorError, match="sending an array") as refused:
             ForkingPickler.dumps(array)
+        assert "send the array after the capture" in str(refused.value)
         with pytest.raises(tcuda.AcceleratorError, match="receiving an array"):
             pickle.loads(message)
     graph.replay()
