@@ -161,6 +161,26 @@ def test_asking_for_devices_does_not_prevent_a_fork(output_of: OutputOf) -> None
     assert output_of(FORK.format(before=before)) == "device 0 True"
 
 
+def test_asking_for_page_locked_memory_does_not_prevent_a_fork(output_of: OutputOf) -> None:
+    before = "import numpy; assert not tcuda.memory.is_pinned(numpy.ones(10))"
+    assert output_of(FORK.format(before=before)) == "device 0 True"
+
+
+@pytest.mark.gpu
+def test_an_import_does_not_initialise_the_driver(fresh_output_of: OutputOf) -> None:
+    code = (
+        "import ctypes, tcuda\n"
+        "count = ctypes.c_int()\n"
+        "print(ctypes.CDLL('libcuda.so.1').cuDeviceGetCount(ctypes.byref(count)))"
+    )
+    assert fresh_output_of(code) == "3"  # CUDA_ERROR_NOT_INITIALIZED
+
+
+def test_a_device_that_is_hidden_after_the_import_is_not_counted(fresh_output_of: OutputOf) -> None:
+    code = "import os, tcuda; os.environ['CUDA_VISIBLE_DEVICES'] = '32'; print(tcuda.device_count())"
+    assert fresh_output_of(code) == "0"
+
+
 NO_DEVICE_NEEDED = {
     "is_available()": "False",
     "device_count()": "0",
