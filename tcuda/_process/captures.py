@@ -152,6 +152,22 @@ def require_same_capture(call: str, stream: int, number: int) -> None:
         raise AcceleratorError(Status.STREAM_CAPTURE_MERGE if others else Status.STREAM_CAPTURE_ISOLATION, call)
 
 
+def pageable_copy(call: str) -> AcceleratorError:
+    """Return the error for a copy that would be captured, with memory of the host that is not page-locked.
+
+    The text begins with that of torch, which programs look for.
+
+    Args:
+        call: The name of the call in the error.
+    """
+    return AcceleratorError(
+        Status.STREAM_CAPTURE_UNSUPPORTED,
+        call,
+        "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned: page-lock "
+        "the array of the host by tcuda.memory.empty_pinned() or tcuda.memory.pin().",
+    )
+
+
 def require_no_capture(
     call: str, *, stream: int | None = None, device: int | None = None, event: int | None = None
 ) -> None:

@@ -39,11 +39,21 @@ def runtime() -> Runtime:
     return _in_use or _decide(None, _from_environment())
 
 
+def visible_device_count() -> int:
+    """Return the number of devices that the process would use now; the choice of the runtime stays open.
+
+    Raises:
+        RuntimeError: ``TCUDA_RUNTIME`` names CUDA, and CuPy cannot be imported.
+        ValueError: An environment variable of tcuda has a value that is not allowed.
+    """
+    return (_in_use or _from_environment()).visibleDeviceCount()
+
+
 def emulate(devices: int, memory: int, schedule: Schedule) -> None:
     """Choose ``devices`` emulated devices with ``memory`` bytes each, and the name and the seed of their schedule.
 
-    A program may look for GPUs first. If the CUDA runtime is in use and has no device, the emulated runtime replaces
-    the CUDA runtime, because a program cannot have used CUDA without a device.
+    A program may count the devices first. If the CUDA runtime is in use and has no device, the emulated runtime
+    replaces the CUDA runtime, because a program cannot have used CUDA without a device.
 
     Raises:
         RuntimeError: A runtime with devices is already in use.

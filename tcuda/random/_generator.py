@@ -221,11 +221,7 @@ class Generator:
             >>> generator.get_offset()
             8
         """
-        offset = _as_long(offset, "manual_offset")
-        if not 0 <= offset <= WORD:
-            raise ValueError(f"An offset is 0 to 2**64 - 1; got {offset}.")
-        if offset % INCREMENT:
-            _refuse_offset(offset)
+        offset = checked_offset(offset)
         _refuse_in_capture("set_offset")
         self._philox.move_to(offset)
 
@@ -373,6 +369,21 @@ def checked_seed(seed: int) -> int:
     if not -(1 << 63) <= seed <= WORD:
         raise ValueError(f"Overflow when unpacking long long: a seed is -2**63 to 2**64 - 1; got {seed}.")
     return seed & WORD
+
+
+def checked_offset(offset: int) -> int:
+    """Return an offset as an integer.
+
+    Raises:
+        RuntimeError: ``offset`` is not an integer or not a multiple of 4.
+        ValueError: ``offset`` is out of range.
+    """
+    offset = _as_long(offset, "manual_offset")
+    if not 0 <= offset <= WORD:
+        raise ValueError(f"An offset is 0 to 2**64 - 1; got {offset}.")
+    if offset % INCREMENT:
+        _refuse_offset(offset)
+    return offset
 
 
 def _as_long(value: Any, name: str) -> int:
