@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _POINTER_BYTES = 8
 _WHOLE = frozenset("iub")
+_MOST_STRIDES = 64
+"""The most integers of an array that may be strides."""
 _NAMES = {
     "f2": "float16",
     "f4": "float32",
@@ -255,6 +257,64 @@ def _fits(dtype: np.dtype[Any], kind: str, size: int) -> bool:
     if dtype.kind in _WHOLE or kind in _WHOLE:
         return size == 2 or (dtype.kind in _WHOLE and kind in _WHOLE)
     return dtype.kind == kind
+
+
+# The layout of arrays
+
+
+def misread_view(args: Sequence[Any]) -> int | None:
+    """Return the place of the first view among ``args`` of which a kernel reads other elements than those of the view.
+
+    A kernel gets the address of the first element only, and expects the elements in the order of the array of which the
+    program has made the view: mostly row by row, and column by column if that array has this order. The kernel can find
+    the elements of another view if the launch passes the strides too, in bytes or in elements. A structure may have
+    strides that nobody knows.
+    """
+    passed: set[int] | None = None
+    for place, argument in enumerate(args):
+        if isinstance(argument, Strided) and argument._base is not None and not argument._host.flags.c_contiguous:
+            strides = _unexpected_strides(argument)
+            if not strides:
+                continue
+            if any(map(_is_structure, args)):
+                return None
+            passed = _integers_of(args) if passed is None else passed
+            in_elements = {stride / argument._host.itemsize for stride in strides}
+            if not (strides <= passed or in_elements <= passed):
+                return place
+    return None
+
+
+def _unexpected_strides(view: Strided) -> set[int]:
+    """Return the strides of the axes along which the elements of ``view`` do not lie side by side."""
+    owner = view
+    while owner._base is not None:
+        owner = owner._base
+    by_columns = owner._host.flags.f_contiguous and not owner._host.flags.c_contiguous
+    axes = list(zip(view._host.shape, view._host.strides, strict=True))
+    expected, found = view._host.itemsize, set()
+    for length, stride in axes if by_columns else reversed(axes):
+        if length > 1:
+            if stride != expected:
+                found.add(stride)
+            expected = stride * length
+    return found
+
+
+def _is_structure(argument: Any) -> bool:
+    return isinstance(argument, (np.void, np.ndarray)) and argument.dtype.char == "V"
+
+
+def _integers_of(args: Sequence[Any]) -> set[int]:
+    """Return the integers among the arguments of a launch, and those in its small arrays."""
+    found = set()
+    for argument in args:
+        if isinstance(argument, (int, np.integer)):
+            found.add(int(argument))
+        array = argument._host if isinstance(argument, Strided) else argument
+        if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.size <= _MOST_STRIDES:
+            found.update(map(int, array.flat))
+    return found
 
 
 def element_types(module: EmulatedModule) -> dict[str, ElementTypes]:
