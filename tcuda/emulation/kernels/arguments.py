@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _POINTER_BYTES = 8
 _WHOLE = frozenset("iub")
-_MOST_STRIDES = 64
-"""The most integers of an array that may be strides."""
 _NAMES = {
     "f2": "float16",
     "f4": "float32",
@@ -267,8 +265,8 @@ def misread_view(args: Sequence[Any]) -> int | None:
 
     A kernel gets the address of the first element only, and expects the elements in the order of the array of which the
     program has made the view: mostly row by row, and column by column if that array has this order. The kernel can find
-    the elements of another view if the launch passes the strides too, in bytes or in elements. A structure may have
-    strides that nobody knows.
+    the elements of another view if the launch passes the strides too, in bytes or in elements. A structure, and an
+    array of integers with as many elements as the view has axes, or with twice as many, may have the strides.
     """
     passed: set[int] | None = None
     for place, argument in enumerate(args):
@@ -276,9 +274,10 @@ def misread_view(args: Sequence[Any]) -> int | None:
             strides = _unexpected_strides(argument)
             if not strides:
                 continue
-            if any(map(_is_structure, args)):
-                return None
-            passed = _integers_of(args) if passed is None else passed
+            if any(_may_have_strides(other, argument._host.ndim) for other in args):
+                continue
+            if passed is None:
+                passed = {int(other) for other in args if isinstance(other, (int, np.integer))}
             in_elements = {stride / argument._host.itemsize for stride in strides}
             if not (strides <= passed or in_elements <= passed):
                 return place
@@ -301,20 +300,12 @@ def _unexpected_strides(view: Strided) -> set[int]:
     return found
 
 
-def _is_structure(argument: Any) -> bool:
-    return isinstance(argument, (np.void, np.ndarray)) and argument.dtype.char == "V"
-
-
-def _integers_of(args: Sequence[Any]) -> set[int]:
-    """Return the integers among the arguments of a launch, and those in its small arrays."""
-    found = set()
-    for argument in args:
-        if isinstance(argument, (int, np.integer)):
-            found.add(int(argument))
-        array = argument._host if isinstance(argument, Strided) else argument
-        if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.size <= _MOST_STRIDES:
-            found.update(map(int, array.flat))
-    return found
+def _may_have_strides(argument: Any, axes: int) -> bool:
+    """Return whether ``argument`` is a structure, or an array of integers for the shape or the strides of ``axes``."""
+    array = argument._host if isinstance(argument, Strided) else argument
+    if not isinstance(array, (np.void, np.ndarray)):
+        return False
+    return array.dtype.char == "V" or (array.dtype.kind in "iu" and array.shape in ((axes,), (2 * axes,)))
 
 
 def element_types(module: EmulatedModule) -> dict[str, ElementTypes]:
