@@ -46,6 +46,7 @@ class Capture:
     Attributes:
         ended: What the end of the capture has made; see :class:`~tcuda._runtime.protocol.GraphCapture`.
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
+        marks: For the state of each generator that the program reads in the capture, a number of the two.
         events: What every launch of the graph refers to: external events, green contexts, and pools of memory.
         host_memory: The arrays of the host that every launch of the graph reads.
         mode: The ``CAPTURE_...`` mode of the capture.
@@ -64,6 +65,7 @@ class Capture:
         self.device = device
         self.number = number
         self.states: dict[PhiloxState, Any] = {}
+        self.marks: dict[PhiloxState, int] = {}
         # All of them, because nobody knows yet whose streams will take part.
         self.events: list[Any] = [] if _green_contexts is None else list(_green_contexts)
         self.host_memory: list[Any] = []
@@ -96,6 +98,7 @@ class BodyCapture(Capture):
 
     def __init__(self, whole: Capture, stream: int, device: int, number: int) -> None:
         super().__init__(whole.graph, stream, device, number, whole.mode)
+        self.states, self.marks = whole.states, whole.marks
         self.events = whole.events
         self.host_memory = whole.host_memory
 

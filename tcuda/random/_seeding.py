@@ -9,7 +9,7 @@ from tcuda._process.device_rules import OF_RANDOM_STATES, device_count, resolve
 from tcuda._process.lazy import _lazy_call, _lazy_init, cuda, is_initialized
 from tcuda.random import _defaults
 from tcuda.random._defaults import generators
-from tcuda.random._generator import checked_offset, checked_seed, parsed_state
+from tcuda.random._generator import checked_offset, checked_seed, parsed_state, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,12 +114,12 @@ def set_rng_state_all(new_states: Iterable[State]) -> None:
         True
     """
     states = several(new_states, "new_states", "the states that get_rng_state_all() returned")
-    words = [parsed_state(state) for state in states]
+    words_of_all = [(words_of if is_initialized() else parsed_state)(state) for state in states]
 
     def call() -> None:
-        generators = [_default_generator(device) for device in range(len(words))]
-        for generator, (seed, offset) in zip(generators, words, strict=True):
-            generator._philox.write(seed, offset)
+        changes = [_default_generator(device)._change_to(*words) for device, words in enumerate(words_of_all)]
+        for change in changes:
+            change()
 
     _lazy_call(call)
 
