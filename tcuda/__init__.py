@@ -42,6 +42,8 @@ from tcuda._device import (
 )
 from tcuda._device._cudart import check_error, cudart, cudaStatus
 from tcuda._device._nvml import (
+    _HAS_PYNVML,
+    _get_pynvml_handler,
     clock_rate,
     device_memory_used,
     list_gpu_processes,
@@ -106,6 +108,7 @@ from tcuda.random import (
     set_rng_state_all,
 )
 from tcuda.random._defaults import install_generators as _install_generators
+from tcuda.random._seeding import _get_rng_state_offset, _set_rng_state_offset
 from tcuda.streams import (
     Event,
     ExternalStream,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _HINTS: dict[int, str] = {
     Status.INVALID_DEVICE: "GPU device may be out of range, do you have enough GPUs? tcuda.device_count() tells.",
-    Status.INVALID_RESOURCE_HANDLE: "The stream or event was destroyed, is of another device, or was made without "
-    "the flag that this call needs.",
+    Status.INVALID_RESOURCE_HANDLE: "The object of a handle was destroyed, is of another device, or lacks what this "
+    "call needs, such as a flag or the record of an event.",
     Status.NOT_READY: "Synchronize first, or ask query().",
     Status.STREAM_CAPTURE_UNSUPPORTED: "A stream is capturing: synchronizing, querying and allocating device memory "
     "are forbidden until the capture ends.",

@@ -116,6 +116,9 @@ class CapturedState:
         RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
     """
 
+    position: int
+    """How far the next draw of the graph is from the offset at the launch."""
+
     def __init__(self, state: PhiloxState, function: int, words: int, owner: object) -> None: ...
     def prepare(self, exec: int) -> int:
         """Move the generator by what the graph draws, and let the next launch of ``exec`` draw those numbers.

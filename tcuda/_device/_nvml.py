@@ -21,6 +21,33 @@ _TEMPERATURE_GPU = 0  # NVML_TEMPERATURE_GPU: the sensor on the die
 _CLOCK_SM = 1  # NVML_CLOCK_SM
 
 
+_HAS_PYNVML = True
+"""Whether the functions below can ask NVML (``torch.cuda._HAS_PYNVML``); True, because tcuda depends on nvidia-ml-py.
+
+Example:
+    >>> tcuda._HAS_PYNVML
+    True
+"""
+
+
+def _get_pynvml_handler(device: DeviceArgument = None) -> Any:
+    """Return NVML's handle of a device, for the functions of ``pynvml`` (``torch.cuda._get_pynvml_handler``).
+
+    ``pynvml`` does not know emulated devices, and takes no handle of them.
+
+    Args:
+        device: The device; None for the current one.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> handle = tcuda._get_pynvml_handler()
+    """
+    return _session().handle(_get_device_index(device, optional=True))
+
+
 def utilization(device: DeviceArgument = None) -> int:
     """Return the percentage of the last sample period in which a kernel ran (``torch.cuda.utilization``).
 
@@ -212,12 +239,25 @@ class _Session:
     def ask(self, query: str, device: int, *arguments: int) -> Any:
         """Return the answer of NVML's function ``query`` for ``device``."""
         try:
-            handle = self._handles.get(device)
-            if handle is None:
-                handle = self._handles[device] = self._find(device)
-            return getattr(self._nvml, query)(handle, *arguments)
+            return getattr(self._nvml, query)(self._handle(device), *arguments)
         except self._nvml.NVMLError as error:
-            raise RuntimeError(f"{query} failed for device {device}: NVML says {str(error)!r}.") from error
+            raise self._failure(query, device, error) from error
+
+    def handle(self, device: int) -> Any:
+        """Return NVML's handle of ``device``."""
+        try:
+            return self._handle(device)
+        except self._nvml.NVMLError as error:
+            raise self._failure("nvmlDeviceGetHandleByUUID", device, error) from error
+
+    def _failure(self, query: str, device: int, error: Exception) -> RuntimeError:
+        return RuntimeError(f"{query} failed for device {device}: NVML says {str(error)!r}.")
+
+    def _handle(self, device: int) -> Any:
+        handle = self._handles.get(device)
+        if handle is None:
+            handle = self._handles[device] = self._find(device)
+        return handle
 
     def _find(self, device: int) -> Any:
         visible = cuda.getDeviceCount()
@@ -241,8 +281,11 @@ _sessions: dict[str, _Session] = {}
 
 def _ask(query: str, device: DeviceArgument, *arguments: int) -> Any:
     """Return the answer of NVML's function ``query`` for ``device``; initialise tcuda and NVML first if necessary."""
-    session = _sessions.get("open") or _open()
-    return session.ask(query, _get_device_index(device, optional=True), *arguments)
+    return _session().ask(query, _get_device_index(device, optional=True), *arguments)
+
+
+def _session() -> _Session:
+    return _sessions.get("open") or _open()
 
 
 def _open() -> _Session:

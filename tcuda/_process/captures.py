@@ -46,6 +46,7 @@ class Capture:
     Attributes:
         ended: What the end of the capture has made; see :class:`~tcuda._runtime.protocol.GraphCapture`.
         states: For the state of each generator that draws in the capture, the captured state that the kernels read.
+        marks: For the state of each generator that the program reads in the capture, a number of the two.
         events: What every launch of the graph refers to: external events, green contexts, and pools of memory.
         host_memory: The arrays of the host that every launch of the graph reads.
         mode: The ``CAPTURE_...`` mode of the capture.
@@ -64,6 +65,7 @@ class Capture:
         self.device = device
         self.number = number
         self.states: dict[PhiloxState, Any] = {}
+        self.marks: dict[PhiloxState, int] = {}
         # All of them, because nobody knows yet whose streams will take part.
         self.events: list[Any] = [] if _green_contexts is None else list(_green_contexts)
         self.host_memory: list[Any] = []
@@ -96,6 +98,7 @@ class BodyCapture(Capture):
 
     def __init__(self, whole: Capture, stream: int, device: int, number: int) -> None:
         super().__init__(whole.graph, stream, device, number, whole.mode)
+        self.states, self.marks = whole.states, whole.marks
         self.events = whole.events
         self.host_memory = whole.host_memory
 
@@ -150,6 +153,22 @@ def require_same_capture(call: str, stream: int, number: int) -> None:
     if own not in (0, number):
         others = any(capture.number == number for capture in captures)
         raise AcceleratorError(Status.STREAM_CAPTURE_MERGE if others else Status.STREAM_CAPTURE_ISOLATION, call)
+
+
+def pageable_copy(call: str) -> AcceleratorError:
+    """Return the error for a copy that would be captured, with memory of the host that is not page-locked.
+
+    The text begins with that of torch, which programs look for.
+
+    Args:
+        call: The name of the call in the error.
+    """
+    return AcceleratorError(
+        Status.STREAM_CAPTURE_UNSUPPORTED,
+        call,
+        "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned: page-lock "
+        "the array of the host by tcuda.memory.empty_pinned() or tcuda.memory.pin().",
+    )
 
 
 def require_no_capture(

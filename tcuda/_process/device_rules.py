@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda._process.devices import _get_device_index, exchange_device
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda, is_initialized
-from tcuda._runtime import runtime
+from tcuda._runtime import visible_device_count
 
 if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
@@ -38,7 +38,7 @@ def _count_devices() -> int:
         _count = cuda.getDeviceCount()
         return _count
     try:
-        return runtime().visibleDeviceCount()
+        return visible_device_count()
     except RuntimeError:  # CuPy is missing, and so there is no device
         return 0
 

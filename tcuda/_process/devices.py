@@ -118,7 +118,7 @@ def _index_of(device: Any) -> int | None:
     kind, index = getattr(device, "type", None), getattr(device, "index", None)
     if isinstance(kind, str) and (index is None or isinstance(index, int)):
         if kind != "cuda":
-            raise ValueError(f"Expected a cuda device, but got: {device}. {_FORMS}")
+            raise _other_kind(kind, device)
         return index
     idx = getattr(device, "idx", None)  # tcuda.device, torch.cuda.device
     if isinstance(idx, int):
@@ -150,8 +150,15 @@ def _parse(text: str) -> int | None:
     if match is None:
         raise RuntimeError(f"Invalid device string: {text!r}. {_FORMS}")
     if kind != "cuda":
-        raise ValueError(f"Expected a cuda device, but got: {text}. {_FORMS}")
+        raise _other_kind(kind, text)
     return None if match[2] is None else int(match[2])
+
+
+def _other_kind(kind: str, device: object) -> ValueError:
+    """Return the error for a device that is not CUDA's, in the words of ``torch.cuda`` and of ``torch.accelerator``."""
+    return ValueError(
+        f"Expected a cuda device, but got: {device}. {kind} doesn't match the current accelerator cuda. {_FORMS}"
+    )
 
 
 def _meant(text: str) -> str:

@@ -37,6 +37,16 @@ def runtime() -> Runtime:
     return _in_use or _decide(None, _from_environment())
 
 
+def visible_device_count() -> int:
+    """Return the number of devices that the process would use now; the choice of the runtime stays open.
+
+    Raises:
+        RuntimeError: ``TCUDA_RUNTIME`` names CUDA, and CuPy cannot be imported.
+        ValueError: An environment variable of tcuda has a value that is not allowed.
+    """
+    return (_in_use or _from_environment()).visibleDeviceCount()
+
+
 def in_use() -> Runtime | None:
     """Return the runtime in use; None while the choice is open."""
     return _in_use
@@ -69,7 +79,7 @@ def pass_on() -> None:
 def use(made: Runtime) -> None:
     """Put ``made`` in the place of no runtime, or of a runtime without devices.
 
-    A program may look for GPUs before it chooses emulated devices: a program cannot have used CUDA without a device.
+    A program may count the devices before it chooses emulated ones: a program cannot have used CUDA without a device.
 
     Raises:
         RuntimeError: A runtime with devices is already in use.

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda._base.errors import AcceleratorError
-from tcuda._base.statuses import Status
 from tcuda._device import device
 from tcuda._process import waits
-from tcuda._process.captures import capture_on, captures, require_no_capture
+from tcuda._process.captures import capture_on, captures, pageable_copy, require_no_capture
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.spare_events import spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
@@ -71,9 +69,8 @@ def _upload(target: Any, source: npt.NDArray[Any]) -> None:
         memory = np.asarray(source, target.dtype, order="C")
         capture = capture_on(here.handle) if captures else None
         if capture is not None and not (memory.ctypes.data == source.ctypes.data and is_page_locked(memory)):
-            raise AcceleratorError(
-                Status.STREAM_CAPTURE_UNSUPPORTED,
-                "a copy from an array of the host that is not in page-locked memory, in C order and of the same dtype",
+            raise pageable_copy(
+                "a copy from an array of the host that is not in page-locked memory, in C order and of the same dtype"
             )
         dense = target if target.flags.c_contiguous else backend.transfers().empty(target.shape, target.dtype, index)
         try:

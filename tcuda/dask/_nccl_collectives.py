@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcuda
 from tcuda import nccl
+from tcuda._base.errors import NcclNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,12 +19,16 @@ _NUMBERS = {"sum": 0, "prod": 1, "max": 2, "min": 3}
 
 
 def new_unique_id() -> bytes | None:
-    """Return the name of a new clique; None if NCCL cannot work on the arrays of this process."""
+    """Return the name of a new clique; None if NCCL cannot work on the arrays of this process.
+
+    Raises:
+        NcclError: NCCL is installed and makes no name, for example because it finds no network.
+    """
     if tcuda.xp.__name__ != "cupy":  # NCCL could not read the memory of the arrays
         return None
     try:
         return nccl.unique_id()
-    except RuntimeError:  # NCCL is not installed
+    except NcclNotFoundError:
         return None
 
 

@@ -70,6 +70,14 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     return np.positive(chosen.astype(clipped.dtype), out=out, casting="same_kind")
 
 
+def wrapped(indices: Any, length: int) -> Any:
+    """Return indices from 0 to ``length - 1``, if ``length`` is not 0, as the mode ``"wrap"`` means them.
+
+    NumPy adds or subtracts ``length`` until an index fits, so that a large index takes years.
+    """
+    return np.remainder(indices, length) if length else indices
+
+
 _IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.expm1: expm1,
     np.floor_divide: floor_divide,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import casts
+from tcuda.emulation import arithmetic, casts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +90,8 @@ def _of_flat(host: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> Addresses:
 
 
 def _put(a: Any, ind: Any, v: Any, mode: str = "wrap") -> Selected:
+    if mode == "wrap":
+        ind = arithmetic.wrapped(ind, a.size)
     return {id(a): moved(a, lambda places: np.take(places, ind, mode=mode))}  # type: ignore[call-overload]
 
 
@@ -120,6 +122,8 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
 
 
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Selected:
+    if mode == "wrap":
+        a = arithmetic.wrapped(a, len(choices))
     return {id(choices): moved(choices, lambda places: np.choose(a, places, mode=mode))}  # type: ignore[call-overload]
 
 
@@ -131,12 +135,16 @@ SELECTIONS[np.put_along_axis] = _spread(_put_along_axis)
 SELECTIONS[np.place] = _spread(_place)
 SELECTIONS[np.putmask] = _spread(_putmask)
 SELECTIONS[casts.copyto] = _spread(_copyto)
-SELECTIONS[np.choose] = _spread(_choose)
 
 
 def enter_put(function: Callable[..., Any]) -> None:
     """Enter a function with the parameters of ``numpy.put``."""
     SELECTIONS[function] = _spread(_put)
+
+
+def enter_choose(function: Callable[..., Any]) -> None:
+    """Enter a function with the parameters of ``numpy.choose``."""
+    SELECTIONS[function] = _spread(_choose)
 
 
 def enter_indexed(function: Callable[..., Any]) -> None:

@@ -273,7 +273,9 @@ def too_large(what: str) -> OutOfMemoryError:
     Args:
         what: A text for the object that would need the memory.
     """
-    return OutOfMemoryError(f"CUDA out of memory. Tried to allocate {what}: that is more than any device has.")
+    return OutOfMemoryError(
+        f"CUDA out of memory. Tried to allocate more than 1EB memory, {what}: that is more than any device has."
+    )
 
 
 def named_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:

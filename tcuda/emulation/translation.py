@@ -90,6 +90,10 @@ def _of_numpy(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 # functions below run on the host, on NumPy arrays. The stubs of NumPy are too narrow for their arguments.
 
 _np: Any = np
+_MOST = 2.0**63 - 2.0**33
+"""The most bytes of an array, less the error of a sum of floating-point numbers."""
+_NUMBER = 8
+"""The bytes of an integer or a floating-point number of 64 bits."""
 _PLACE_OF_DDOF = 4
 """The place of ``ddof`` among the arguments of ``var`` and ``std`` after the array."""
 
@@ -224,7 +228,16 @@ def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
     return np.linalg.pinv(a, rcond)
 
 
+def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+    return np.choose(arithmetic.wrapped(a, len(choices)) if mode == "wrap" else a, choices, out, mode)
+
+
+selected_elements.enter_choose(_choose)
+
+
 def _put(a: Any, ind: Any, v: Any, mode: Any = "wrap") -> None:
+    if mode == "wrap":
+        ind = arithmetic.wrapped(ind, a.size)
     np.put(a, ind, casts.fitting(v, a.dtype), mode)
 
 
@@ -240,7 +253,35 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         raise ValueError(
             f"repeats must have the same length as the axis, which has {length} elements; got {np.size(repeats)}."
         )
+    # NumPy refuses negative numbers.
+    if known and length and np.asarray(repeats).dtype.kind in "iu" and np.min(repeats) >= 0:
+        counts = np.broadcast_to(repeats, length).sum(dtype=float)
+        _require_addresses(counts * (np.size(a) // length) * np.asarray(a).itemsize)
     return np.repeat(a, repeats, axis)
+
+
+def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    if np.size(x) and np.asarray(x).dtype.kind in "iu":
+        size = (float(np.max(x)) + 1) * _NUMBER
+        if size > _MOST and np.min(x) >= 0:  # NumPy refuses negative numbers
+            _require_addresses(size)
+    return np.bincount(x, weights, minlength)
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    if isinstance(bins, (int, np.integer)):
+        _require_addresses((float(bins) + 1) * _NUMBER)
+    return np.histogram(a, bins, range, weights=weights, density=density)
+
+
+def _require_addresses(size: float) -> None:
+    """Refuse a result of ``size`` bytes that is beyond all addresses: NumPy writes to too little memory then.
+
+    Raises:
+        MemoryError: There are not so many addresses.
+    """
+    if size > _MOST:
+        raise MemoryError(size)
 
 
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "wrap", order: Any = "C") -> Any:
@@ -321,10 +362,13 @@ def _around_ellipsis(term: Any) -> tuple[Sequence[Any], Sequence[Any]]:
 IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.argmax: _argmax,
     np.argmin: _argmin,
+    np.bincount: _bincount,
+    np.choose: _choose,
     np.clip: arithmetic.clip,
     np.copyto: casts.copyto,
     np.corrcoef: _corrcoef,
     np.einsum: einsum,
+    np.histogram: _histogram,
     np.linalg.eigh: _eigh,
     np.linalg.eigvalsh: _eigvalsh,
     np.linalg.matmul: _matmul,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcuda._base.errors import AcceleratorError
-from tcuda._base.statuses import Status
 from tcuda._device import device
 from tcuda._process.borrowed import Borrowed
-from tcuda._process.captures import capture_on, captures
+from tcuda._process.captures import capture_on, captures, pageable_copy
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._process.streams import handle_and_device
@@ -72,9 +70,7 @@ def copy_async(dst: Any, src: Any, stream: StreamLike | None = None) -> Event:
         capture = capture_on(here.handle) if captures else None
         locked = host is not None and host.size > 0 and is_page_locked(host)
         if capture is not None and host is not None and host.size and not locked:
-            raise AcceleratorError(
-                Status.STREAM_CAPTURE_UNSUPPORTED, "copy_async() with memory of the host that is not page-locked"
-            )
+            raise pageable_copy("copy_async() with memory of the host that is not page-locked")
         for other in others:
             here.wait(other)
         try:

@@ -48,7 +48,7 @@ def raise_out_of_memory(
     used = process_memory(device)
     unallocated = max(0, reserved - allocated)
     sentences = [
-        f"CUDA out of memory. Tried to allocate {size_text(requested)}.",
+        f"CUDA out of memory. {tried_to_allocate(requested)}.",
         f"GPU {device} has a total capacity of {size_text(total)} of which {size_text(free)} is free.",
         f"This process has {size_text(used)} memory in use." if used is not None else "",
         f"This process may reserve at most {size_text(limit)}, as set by set_per_process_memory_fraction()."
@@ -77,6 +77,13 @@ def _advice(requested: int, total: int, limit: int | None, free: int, unallocate
     if free >= requested:
         return "The device has enough free memory, but refused to give it: close other programs, or allocate less."
     return "Drop arrays that are no longer needed; tcuda.memory_summary() and tcuda.memory_snapshot() show the memory."
+
+
+def tried_to_allocate(size: int) -> str:
+    """Return the begin of the message for ``size`` bytes, in the words of torch, which programs look for."""
+    if size < 1 << 60:
+        return f"Tried to allocate {size_text(size)}"
+    return f"Tried to allocate more than 1EB memory, {size_text(size)}"
 
 
 def size_text(size: int) -> str:

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.devices import exchange_device
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
@@ -139,10 +140,14 @@ def open_segment(owner: Address, device: int, segment: Segment, descriptors: Cal
             try:
                 mapping = Mapping(key, _open(device, segment, descriptors))
             except AcceleratorError as error:
+                advice = (
+                    "This process has no room for the memory. Drop arrays that are no longer needed, or send less."
+                    if error.error_code == Status.MEMORY_ALLOCATION
+                    else "Containers need the same PID and IPC namespaces and the same devices, and the sender must "
+                    "run until the array is received."
+                )
                 raise RuntimeError(
-                    f"The memory of the process {owner.pid} cannot be opened: {error}\n"
-                    "Containers need the same PID and IPC namespaces and the same devices, and the sender must run "
-                    "until the array is received."
+                    f"The memory of the process {owner.pid} cannot be opened: {error}\n{advice}"
                 ) from error
             _mappings[key] = mapping
         mapping.use()

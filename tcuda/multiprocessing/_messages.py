@@ -118,7 +118,12 @@ def _record(device: int, streams: Iterable[int]) -> list[SentEvent]:
     if STREAM_PER_THREAD in used:  # in another thread the handle means another stream, but this one waits for all
         used.add(STREAM_LEGACY)
     if captures and any(capture_on(stream) is not None for stream in used):
-        raise AcceleratorError(Status.STREAM_CAPTURE_UNSUPPORTED, "sending an array to another process")
+        raise AcceleratorError(
+            Status.STREAM_CAPTURE_UNSUPPORTED,
+            "sending an array to another process",
+            "A stream that uses the array is capturing, and the receiver cannot wait for captured work: send the array "
+            "after the capture.",
+        )
     previous = exchange_device(device)
     try:
         return _events.record(device, used)

@@ -6,6 +6,7 @@ import os
 from typing import Any, NamedTuple
 
 from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger, source_name
@@ -99,10 +100,12 @@ def _handle(device: int, base: int) -> bytes:
     try:
         return cuda.ipcGetMemHandle(base)
     except AcceleratorError as error:
+        memory = f"The memory of the array, at {base:#x} of cuda:{device},"
+        if error.error_code != Status.INVALID_VALUE:  # the reason is not where the memory comes from
+            raise RuntimeError(f"{memory} cannot be shared: {error}\nSend the elements: array.get().") from error
         raise RuntimeError(
-            f"The memory of the array, at {base:#x} of cuda:{device}, comes from {source_name()!r}, and CUDA opens it "
-            "in no other process. Choose the backend 'native' (TCUDA_ALLOC_CONF=backend:native), or send the elements: "
-            "array.get()."
+            f"{memory} comes from {source_name()!r}, and CUDA opens it in no other process. Choose the backend "
+            "'native' (TCUDA_ALLOC_CONF=backend:native), or send the elements: array.get()."
         ) from error
     finally:
         exchange_device(previous)

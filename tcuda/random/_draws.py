@@ -217,7 +217,8 @@ class Draws(Generator, abc.ABC):
 
         Raises:
             RuntimeError: tcuda did not begin the capture of the current stream: every replay would draw the same
-                numbers.
+                numbers. Or the current stream captures the body of a conditional node, or this is the first use of the
+                generator in the capture, and its device is not current.
         """
         capture = capture_on(backend.current_stream().ptr)
         if capture is None:
@@ -225,7 +226,12 @@ class Draws(Generator, abc.ABC):
                 "Random numbers cannot be drawn in a capture that tcuda.graph has not begun: every replay would give "
                 "the same numbers. Capture with tcuda.graph, or draw the numbers before the capture."
             )
-        return capture.state_for(self._philox, self._new_captured_state)
+        return capture.state_for(self._philox, self._first_captured_state)
+
+    def _first_captured_state(self) -> Any:
+        if cuda.getDevice() != self._index:  # draws have asked before
+            self._refuse_device()
+        return self._new_captured_state()
 
 
 def real_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:

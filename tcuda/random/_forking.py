@@ -9,20 +9,21 @@ from tcuda._base.scope import Scope
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import _lazy_init
 from tcuda.random._defaults import generators
+from tcuda.random._generator import current_capture
 from tcuda.random._seeding import _default_generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tcuda._core import PhiloxState
     from tcuda._process.devices import DeviceArgument
+    from tcuda.random._generator import Generator
 
 
 def fork_rng(devices: Iterable[DeviceArgument] | None = None, enabled: bool = True) -> Scope:
     """Return a context manager that restores the states of the default generators (``torch.random.fork_rng``).
 
     The states are read at the start of the block, and restored at the end of the block. So draws in the block do not
-    change the numbers after the block.
+    change the numbers after the block. In the capture of a graph, the draws of the graph go back in every replay.
 
     Args:
         devices: The devices of the generators; all devices if None. In contrast to torch, many devices cause no
@@ -54,7 +55,7 @@ class _Forked(Scope):
         if devices is not None:
             self._devices = tuple(several(devices, "devices", "several devices, such as [0]"))
         self._enabled = enabled
-        self._before: list[tuple[PhiloxState, tuple[int, int]]] = []
+        self._before: list[tuple[Generator, tuple[int, int], tuple[int, int]]] = []
 
     def begin(self) -> None:
         devices = self._devices
@@ -62,11 +63,13 @@ class _Forked(Scope):
             return
         _lazy_init()
         chosen = generators() if devices is None else tuple(map(_default_generator, devices))
-        self._before = [(generator._philox, generator._philox.read()) for generator in chosen]
+        self._before = [(generator, generator._philox.read(), generator._words()) for generator in chosen]
 
     def undo(self) -> None:
-        for state, words in self._before:
-            state.write(*words)
+        # After a capture that ended in the block, only the states of the host can have changed.
+        captures = current_capture() is not None
+        for generator, of_host, words in self._before:
+            generator._change_to(*(words if captures else of_host))()
 
     def again(self) -> _Forked:
         return _Forked(self._devices, self._enabled)

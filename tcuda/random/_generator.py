@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tcuda._core import PhiloxState
-from tcuda._process.captures import capture_on, captures
+from tcuda._process.captures import Capture, capture_on, captures
 from tcuda._process.device_rules import OF_GENERATORS, resolve
 from tcuda._process.devices import Device
 from tcuda._process.lazy import backend
@@ -27,6 +28,12 @@ DEFAULT_SEED = 67280421310721
 """The seed of a generator that the program has not seeded, as in torch."""
 
 _WORDS = struct.Struct("<QQ")
+
+_MARK = 40
+"""The bit of the second word of a state at which the mark begins, if the state was read in a capture."""
+_IN_CAPTURE = 1
+"""What the second word of such a state has in place of the lowest bits of an offset, which are 0."""
+_MARKS = itertools.count(1)
 
 
 class Generator:
@@ -103,7 +110,7 @@ class Generator:
         """
         if not (type(seed) is int and 0 <= seed <= WORD):
             seed = checked_seed(seed)
-        if captures and capture_on(backend.current_stream().ptr) is not None:
+        if current_capture() is not None:
             if seed != self.initial_seed():
                 raise RuntimeError(
                     "Generator.manual_seed() can be called during stream capture only if new seed is the same as the "
@@ -153,7 +160,9 @@ class Generator:
         """Return the state (``torch.Generator.get_state``).
 
         Returns:
-            An array of 16 bytes (uint8) on the host: the seed and then the offset, each with the lowest byte first.
+            An array of 16 bytes (uint8) on the host: the seed and then the offset, each with the lowest byte first. If
+            the current stream is capturing, the last 8 bytes stand for a place in the draws of the graph, and only
+            :meth:`set_state` of this generator in the same capture accepts the state.
 
         Example:
             >>> state = tcuda.Generator().manual_seed(42).get_state()
@@ -161,11 +170,17 @@ class Generator:
             array([42,  0], dtype=uint64)
         """
         state = _blank()
-        self._philox.store(state)
+        if captures:
+            state.view("uint64")[:] = self._words()
+        else:
+            self._philox.store(state)
         return state
 
     def set_state(self, new_state: npt.NDArray[np.uint8]) -> None:
         """Set the state (``torch.Generator.set_state``).
+
+        If the current stream is capturing, the draws of the graph go back to the place at which the state was read, in
+        every replay. The state of the generator itself does not change.
 
         Args:
             new_state: The result of :meth:`get_state`, or of ``torch.Generator.get_state`` of a CUDA generator: 16
@@ -173,7 +188,8 @@ class Generator:
 
         Raises:
             TypeError: ``new_state`` is not an array of bytes on the host.
-            RuntimeError: ``new_state`` has another size, or the offset in ``new_state`` is not a multiple of 4.
+            RuntimeError: ``new_state`` has another size, the offset in ``new_state`` is not a multiple of 4, or the
+                current stream is capturing and ``new_state`` was not read from this generator in this capture.
 
         Example:
             >>> g = tcuda.Generator()
@@ -183,8 +199,51 @@ class Generator:
             >>> bool((g.random(3) == first).all())
             True
         """
-        if not self._philox.load(new_state):
-            self._philox.write(*parsed_state(new_state))
+        if captures or not self._philox.load(new_state):
+            self._change_to(*words_of(new_state))()
+
+    def _words(self) -> tuple[int, int]:
+        """Return the two words of :meth:`get_state`."""
+        seed, offset = self._philox.read()
+        capture = current_capture()
+        if capture is None:
+            return seed, offset
+        mark = capture.marks.setdefault(self._philox, next(_MARKS))
+        return seed, _marked(mark) | self._position_in(capture)
+
+    def _change_to(self, seed: int, offset: int) -> Callable[[], object]:
+        """Return a function that changes the state to the words ``seed`` and ``offset``.
+
+        Raises:
+            RuntimeError: The words are no state, or not one that can be restored here.
+        """
+        capture = current_capture()
+        if capture is None:
+            if offset % INCREMENT:
+                _refuse_offset(offset)
+            return lambda: self._philox.write(seed, offset)
+        if seed != self._philox.read()[0]:
+            raise RuntimeError(
+                "Generator.set_state() can be called during stream capture only if new seed is the same as the "
+                "original seed: a graph draws from the seed that the generator has when it is replayed."
+            )
+        mark = capture.marks.get(self._philox)
+        position = -1 if mark is None else offset - _marked(mark)
+        if not 0 <= position < 1 << _MARK or position % INCREMENT:
+            raise RuntimeError(
+                "Generator.set_state() during CUDA graph capture takes only a state that get_state() of the same "
+                "generator has returned in this capture: how far any other state is from the state at a replay is not "
+                "known. Save the state in the capture, or set it before the replay."
+            )
+        if position == self._position_in(capture):
+            return lambda: None
+        state = self._captured_state()
+        return lambda: setattr(state, "position", position)
+
+    def _position_in(self, capture: Capture) -> int:
+        """Return how far the next draw of ``capture`` is from the offset at a replay."""
+        state = capture.states.get(self._philox)
+        return 0 if state is None else state.position
 
     def get_offset(self) -> int:
         """Return the offset (``torch.Generator.get_offset``).
@@ -221,16 +280,15 @@ class Generator:
             >>> generator.get_offset()
             8
         """
-        offset = _as_long(offset, "manual_offset")
-        if not 0 <= offset <= WORD:
-            raise ValueError(f"An offset is 0 to 2**64 - 1; got {offset}.")
-        if offset % INCREMENT:
-            _refuse_offset(offset)
+        offset = checked_offset(offset)
         _refuse_in_capture("set_offset")
         self._philox.move_to(offset)
 
     def clone_state(self) -> Generator:
         """Return a new generator on the same device with a copy of the state (``torch.Generator.clone_state``).
+
+        Raises:
+            RuntimeError: The current stream is capturing.
 
         Example:
             >>> generator = tcuda.Generator().manual_seed(42)
@@ -238,6 +296,7 @@ class Generator:
             >>> bool((generator.random_sample(4) == clone.random_sample(4)).all())
             True
         """
+        _refuse_in_capture("clone_state")
         clone = Generator(self.device)
         clone._philox = PhiloxState(*self._philox.read())
         return clone
@@ -284,6 +343,7 @@ class Generator:
         self._philox = state._philox
 
     def __reduce__(self) -> tuple[Any, ...]:
+        _refuse_in_capture("__reduce__")
         return _restored, (self.device.index, self._philox.read())
 
     def __repr__(self) -> str:
@@ -375,6 +435,21 @@ def checked_seed(seed: int) -> int:
     return seed & WORD
 
 
+def checked_offset(offset: int) -> int:
+    """Return an offset as an integer.
+
+    Raises:
+        RuntimeError: ``offset`` is not an integer or not a multiple of 4.
+        ValueError: ``offset`` is out of range.
+    """
+    offset = _as_long(offset, "manual_offset")
+    if not 0 <= offset <= WORD:
+        raise ValueError(f"An offset is 0 to 2**64 - 1; got {offset}.")
+    if offset % INCREMENT:
+        _refuse_offset(offset)
+    return offset
+
+
 def _as_long(value: Any, name: str) -> int:
     """Return ``value`` as an ``int``. As in torch, a ``bool`` is not accepted.
 
@@ -438,17 +513,28 @@ def parsed_bytes(state: Any) -> npt.NDArray[np.uint8]:
 
 
 def parsed_state(state: Any) -> tuple[int, int]:
-    """Return the seed and the offset of ``state``.
+    """Return the seed and the offset of ``state``, which was not read in a capture.
 
     Raises:
         TypeError: ``state`` is not an array of bytes on the host.
         RuntimeError: ``state`` has another size, or the offset in ``state`` is not a multiple of 4.
     """
+    seed, offset = words_of(state)
+    if offset % INCREMENT:
+        _refuse_offset(offset)
+    return seed, offset
+
+
+def words_of(state: Any) -> tuple[int, int]:
+    """Return the two words of ``state``.
+
+    Raises:
+        TypeError: ``state`` is not an array of bytes on the host.
+        RuntimeError: ``state`` has another size.
+    """
     host = parsed_bytes(state)
     if host.size == _WORDS.size:
         seed, offset = _WORDS.unpack(host.tobytes())
-        if offset % INCREMENT:
-            _refuse_offset(offset)
         return seed, offset
     if host.size == _WORDS.size // 2:
         return int.from_bytes(host.tobytes(), "little"), 0
@@ -467,8 +553,18 @@ def _on_host(state: Any) -> npt.NDArray[Any] | None:
         return None
 
 
+def current_capture() -> Capture | None:
+    """Return the capture in which the current stream takes part; None if tcuda has begun no such capture."""
+    return capture_on(backend.current_stream().ptr) if captures else None
+
+
+def _marked(mark: int) -> int:
+    """Return the second word of a state at the place 0 of the capture and the generator with the number ``mark``."""
+    return mark % (1 << 64 - _MARK) << _MARK | _IN_CAPTURE
+
+
 def _refuse_in_capture(name: str) -> None:
-    if captures and capture_on(backend.current_stream().ptr) is not None:
+    if current_capture() is not None:
         raise RuntimeError(
             f"Cannot call Generator.{name}() during CUDA graph capture: the offset of a graph's draws is not known "
             f"before a replay. Call {name}() before or after the capture."
@@ -476,4 +572,9 @@ def _refuse_in_capture(name: str) -> None:
 
 
 def _refuse_offset(offset: int) -> NoReturn:
+    if offset % INCREMENT == _IN_CAPTURE and offset >> _MARK:
+        raise RuntimeError(
+            "offset must be a multiple of 4, and the state has none: it was read during CUDA graph capture, and can be "
+            "restored in that capture only. Read the state before or after the capture."
+        )
     raise RuntimeError(f"offset must be a multiple of 4, not {offset}: a draw takes four numbers of 32 bits.")

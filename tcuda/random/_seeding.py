@@ -9,7 +9,7 @@ from tcuda._process.device_rules import OF_RANDOM_STATES, device_count, resolve
 from tcuda._process.lazy import _lazy_call, _lazy_init, cuda, is_initialized
 from tcuda.random import _defaults
 from tcuda.random._defaults import generators
-from tcuda.random._generator import checked_seed, parsed_state
+from tcuda.random._generator import checked_offset, checked_seed, parsed_state, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,14 +114,57 @@ def set_rng_state_all(new_states: Iterable[State]) -> None:
         True
     """
     states = several(new_states, "new_states", "the states that get_rng_state_all() returned")
-    words = [parsed_state(state) for state in states]
+    words_of_all = [(words_of if is_initialized() else parsed_state)(state) for state in states]
 
     def call() -> None:
-        generators = [_default_generator(device) for device in range(len(words))]
-        for generator, (seed, offset) in zip(generators, words, strict=True):
-            generator._philox.write(seed, offset)
+        changes = [_default_generator(device)._change_to(*words) for device, words in enumerate(words_of_all)]
+        for change in changes:
+            change()
 
     _lazy_call(call)
+
+
+def _get_rng_state_offset(device: DeviceArgument = "cuda") -> int:
+    """Return the offset of the default generator of ``device`` (``torch.cuda._get_rng_state_offset``).
+
+    Args:
+        device: The device; by default the current device.
+
+    Raises:
+        IndexError: ``device`` does not exist.
+        RuntimeError: The index of ``device`` is negative, or the current stream is capturing.
+        ValueError: ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda.manual_seed(42)
+        >>> tcuda._get_rng_state_offset()
+        0
+    """
+    return _default_generator(device).get_offset()
+
+
+def _set_rng_state_offset(offset: int, device: DeviceArgument = "cuda") -> None:
+    """Set the offset of the default generator of ``device``, and keep the seed (``torch.cuda._set_rng_state_offset``).
+
+    Before tcuda is initialised, the offset is remembered until then.
+
+    Args:
+        offset: The offset, a multiple of 4 from 0 to 2**64 - 1.
+        device: The device; by default the current device.
+
+    Raises:
+        IndexError: ``device`` does not exist.
+        RuntimeError: ``offset`` is not an integer or not a multiple of 4, the index of ``device`` is negative, or the
+            current stream is capturing.
+        ValueError: ``offset`` is out of range, or ``device`` is not a CUDA device.
+
+    Example:
+        >>> tcuda._set_rng_state_offset(8)
+        >>> tcuda._get_rng_state_offset()
+        8
+    """
+    checked = checked_offset(offset)
+    _lazy_call(lambda: _default_generator(device).set_offset(checked))
 
 
 def manual_seed(seed: int) -> None:

@@ -331,6 +331,7 @@ class Event(_core.EventFinalizer):
 
         Raises:
             ValueError: One of the two events was made without ``enable_timing=True``, or was never recorded.
+            AcceleratorError: The two events are of different devices (400).
             RuntimeError: One of the two events is not complete, or ``end_event`` is not an event.
 
         Example:
@@ -350,12 +351,21 @@ class Event(_core.EventFinalizer):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.cuda_event and end_event.cuda_event):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if self._device_index != end_event._device_index:
+            raise AcceleratorError(
+                Status.INVALID_RESOURCE_HANDLE,
+                "Event.elapsed_time()",
+                f"The events are of two devices, cuda:{self._device_index} and cuda:{end_event._device_index}. Record "
+                "both events on streams of one device.",
+            )
         try:
             return cuda.eventElapsedTime(self.cuda_event, end_event.cuda_event)
         except AcceleratorError as error:
             if error.error_code == Status.NOT_READY:
                 raise RuntimeError("Both events must be completed before calculating elapsed time.") from error
-            if error.error_code == Status.INVALID_RESOURCE_HANDLE:  # a wait in a capture created an unrecorded event
+            # A wait in a capture, or a record in one, creates the CUDA event of an external event without a record.
+            external = self._external or end_event._external
+            if error.error_code == Status.INVALID_RESOURCE_HANDLE and external:
                 raise ValueError("Both events must be recorded before calculating elapsed time.") from error
             raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,18 @@ class TestTheAccelerator:
             assert tcuda.mem_get_info(found)[1] == tcuda.mem_get_info(last)[1]
         with pytest.raises(ValueError, match="Expected a torch.device with a specified index"):
             accelerator.set_device_index(found)
+
+    @pytest.mark.parametrize("device", ["cpu", "cpu:0", SimpleNamespace(type="cpu", index=0)])
+    def test_refuses_other_devices_in_the_words_of_torch(self, runtime: Runtime, device: Any) -> None:
+        for refuse in (
+            accelerator.set_device_index,
+            accelerator.current_stream,
+            accelerator.synchronize,
+            accelerator.get_memory_info,
+            accelerator.random.initial_seed,
+        ):
+            with pytest.raises(ValueError, match="cpu doesn't match the current accelerator cuda."):
+                refuse(device)
 
     def test_names_a_device_with_the_current_index(self, runtime: Runtime) -> None:
         name = f"{accelerator.current_accelerator()}:{accelerator.current_device_index()}"

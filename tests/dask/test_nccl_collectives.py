@@ -14,7 +14,8 @@ from distributed import Client
 import tcuda
 from support import workers
 from tcuda import nccl
-from tcuda.dask import GroupError, group, local_cluster
+from tcuda._base.errors import NcclError, NcclNotFoundError
+from tcuda.dask import GroupError, _nccl_collectives, group, local_cluster
 from tcuda.dask._nccl_collectives import EndedError, NcclCollectives
 
 if TYPE_CHECKING:
@@ -46,6 +47,22 @@ def test_the_results_are_those_of_numpy(nccl_client: Client, op: str, shape: tup
         np.testing.assert_array_equal(found["broadcast"], inputs[1])
         np.testing.assert_array_equal(found["all_gather"], inputs)
         np.testing.assert_array_equal(found["reduce_scatter"], np.split(reduced, 2)[rank])
+
+
+@pytest.mark.parametrize("error", [NcclNotFoundError("NCCL is not installed"), NcclError(2)])
+def test_only_a_missing_library_lets_a_group_do_without_nccl(
+    monkeypatch: pytest.MonkeyPatch, error: RuntimeError
+) -> None:
+    def unique_id() -> bytes:
+        raise error
+
+    monkeypatch.setattr(_nccl_collectives, "tcuda", SimpleNamespace(xp=SimpleNamespace(__name__="cupy")))
+    monkeypatch.setattr(nccl, "unique_id", unique_id)
+    if isinstance(error, NcclNotFoundError):
+        assert _nccl_collectives.new_unique_id() is None
+        return
+    with pytest.raises(NcclError, match="unhandled system error"):
+        _nccl_collectives.new_unique_id()
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
+import tcuda
 from tcuda._device import _nvml
 from tcuda._process import devices
 
@@ -23,6 +24,8 @@ RANGES = [
     (_nvml.device_memory_used, 0, 1 << 42),
 ]
 QUERIES = [query for query, _, _ in RANGES] + [_nvml.list_gpu_processes]
+REFUSING = [*QUERIES, _nvml._get_pynvml_handler]
+every_query_and_handle = pytest.mark.parametrize("query", REFUSING, ids=lambda query: query.__name__)
 every_query = pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.__name__)
 
 
@@ -57,7 +60,7 @@ def test_a_device_can_be_named_in_every_way(query, device):
     assert type(query(device)) is type(query())
 
 
-@every_query
+@every_query_and_handle
 @pytest.mark.parametrize("device", [99, -1, "cuda:99"])
 def test_a_device_that_is_not_visible_is_refused(query, device, runtime, monkeypatch):
     index = 99 if device == "cuda:99" else device
@@ -67,7 +70,7 @@ def test_a_device_that_is_not_visible_is_refused(query, device, runtime, monkeyp
         query(device)
 
 
-@every_query
+@every_query_and_handle
 def test_a_device_of_another_type_is_refused(query):
     with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
         query("cpu")
@@ -169,6 +172,20 @@ def test_a_device_is_found_by_its_uuid(nvml, device, handle):
     readings = [query(device) for query in QUERIES]
     assert readings[:-1] == [tens + handle for tens in (10, 20, 40, 50, 60, 30)]
     assert readings[-1] == f"GPU:{handle}\nno processes are running"
+    assert _nvml._get_pynvml_handler(device) == handle
+
+
+def test_a_handle_that_nvml_refuses_is_a_runtime_error(nvml):
+    nvml.failing["nvmlDeviceGetHandleByUUID"] = pynvml.NVML_ERROR_NO_PERMISSION
+    with pytest.raises(RuntimeError, match="nvmlDeviceGetHandleByUUID failed for device 0: NVML says 'Insufficient"):
+        _nvml._get_pynvml_handler(0)
+
+
+@pytest.mark.gpu
+def test_pynvml_takes_the_handle():
+    name = tcuda.get_device_properties(0).name
+    assert pynvml.nvmlDeviceGetName(tcuda._get_pynvml_handler(0)) == name
+    assert tcuda._HAS_PYNVML
 
 
 def test_processes_are_listed_as_torch_does(nvml):

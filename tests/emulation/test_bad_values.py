@@ -171,6 +171,8 @@ def test_sizes_below_64_bits_that_exceed_the_device_are_out_of_memory():
     for make in makers:
         with pytest.raises(tcuda.OutOfMemoryError, match="CUDA out of memory. Tried to allocate"):
             make()
+    with pytest.raises(tcuda.OutOfMemoryError, match="Tried to allocate more than 1EB memory, an array of shape"):
+        xp.empty((2**40, 2**40))
     assert state() == before
 
 

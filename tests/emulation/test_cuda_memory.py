@@ -137,6 +137,79 @@ def test_the_default_pool_is_the_allocator_of_tcuda(xp):
     assert pool.get_limit() == 0
 
 
+def counts_of(pool):
+    return pool.used_bytes(), pool.free_bytes(), pool.total_bytes(), pool.n_free_blocks(), pool.get_limit()
+
+
+@pytest.mark.parametrize("way", ["a scope", "of the process", "by hand"])
+def test_each_pool_counts_its_own_memory_only(xp, cuda, way):
+    default, others = xp.get_default_memory_pool(), [cuda.MemoryPool(), cuda.MemoryPool()]
+    found = counts_of(default)
+    size = 8 << 20
+    if way == "a scope":
+        with cuda.using_allocator(others[0].malloc):
+            x = xp.empty(size, "u1")
+    elif way == "of the process":
+        before = cuda.get_allocator()
+        cuda.set_allocator(others[0].malloc)
+        x = xp.empty(size, "u1")
+        cuda.set_allocator(before)
+    else:
+        x = xp.ndarray(size, "u1", others[0].malloc(size))
+    x.fill(1)
+    assert [counts_of(pool) for pool in (default, *others)] == [found, (size, 0, size, 0, 0), (0, 0, 0, 0, 0)]
+    default.free_all_blocks()
+    others[1].free_all_blocks()
+    others[1].set_limit(1 << 20)
+    assert counts_of(others[0]) == (size, 0, size, 0, 0)
+    del x
+    assert counts_of(others[0]) == (0, size, size, 1, 0)
+    assert default.used_bytes() == found[0]
+    others[0].free_all_blocks()
+    assert counts_of(others[0]) == (0, 0, 0, 0, 0)
+
+
+@pytest.mark.emulated
+def test_the_limit_of_the_default_pool_is_not_for_other_pools(xp, cuda):
+    default, pool = xp.get_default_memory_pool(), cuda.MemoryPool()
+    default.free_all_blocks()
+    default.set_limit(size=default.total_bytes() + (24 << 20))
+    try:
+        held = pool.malloc(64 << 20)
+        assert xp.ones(16 << 20, "u1").sum() == 16 << 20
+        with pytest.raises(cuda.memory.OutOfMemoryError):
+            xp.ones(64 << 20, "u1")
+        pool.set_limit(size=80 << 20)
+        with pytest.raises(cuda.memory.OutOfMemoryError, match="limit set to: 83,886,080 bytes"):
+            pool.malloc(32 << 20)
+        assert held.mem.size == 64 << 20
+    finally:
+        default.set_limit()
+
+
+def test_a_pool_says_that_the_device_has_no_room(xp, cuda):
+    pool = cuda.MemoryPool()
+    held = [pool.malloc(1 << 20)]
+    held.append(held)  # garbage, which the pool collects before it gives up
+    del held
+    with pytest.raises(cuda.memory.OutOfMemoryError, match="Out of memory allocating 1,125,899,906,842,624 bytes"):
+        pool.malloc(1 << 50)
+    assert pool.total_bytes() == 0
+
+
+@pytest.mark.emulated
+def test_the_default_pool_counts_all_its_free_pieces(xp):
+    pool = xp.get_default_memory_pool()
+    pool.free_all_blocks()
+    free = pool.n_free_blocks()
+    x = xp.empty(64 << 20, "u1")  # a segment of its own
+    assert pool.n_free_blocks() == free
+    del x
+    assert pool.n_free_blocks() == free + 1
+    pool.free_all_blocks()
+    assert pool.n_free_blocks() == free
+
+
 def test_memory_of_an_owner_is_neither_copied_nor_freed(xp, cuda):
     x = xp.arange(4.0)
     memory = cuda.UnownedMemory(x.data.ptr, x.nbytes, x)

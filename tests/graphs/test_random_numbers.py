@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copy
+import pickle
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pytest
 
 import tcuda
@@ -246,3 +249,247 @@ class TestRandomNumbers:
         _, drawn = captured(draw, graph)
         graph.replay()
         assert len(set(drawn.tolist())) == 3
+
+
+class TestSavedStates:
+    """A state that is saved and restored in a capture: the draws go back in every replay, as they do in torch."""
+
+    @pytest.fixture
+    def own(self) -> tcuda.Generator:
+        return tcuda.Generator().manual_seed(7)
+
+    @pytest.fixture(autouse=True)
+    def seeded(self, runtime: Runtime) -> Iterator[None]:
+        with tcuda.random.fork_rng():
+            tcuda.manual_seed(5)
+            yield
+
+    @staticmethod
+    def forked(draw: Callable[[], Any]) -> list[Any]:
+        with tcuda.random.fork_rng():
+            first = draw()
+        return [first, draw(), draw()]
+
+    @staticmethod
+    def rewound(save: Callable[[], Any], restore: Callable[[Any], Any], draw: Callable[[], Any]) -> list[Any]:
+        skipped = draw()
+        state = save()
+        first, second = draw(), draw()
+        restore(state)
+        return [skipped, first, second, draw(), draw()]
+
+    WAYS: ClassVar = {
+        "get_rng_state": lambda own, draw: TestSavedStates.rewound(tcuda.get_rng_state, tcuda.set_rng_state, draw),
+        "get_rng_state_all": lambda own, draw: TestSavedStates.rewound(
+            tcuda.random.get_rng_state_all, tcuda.random.set_rng_state_all, draw
+        ),
+        "of the default generator": lambda own, draw: TestSavedStates.rewound(
+            tcuda.default_generators[0].get_state, tcuda.default_generators[0].set_state, draw
+        ),
+        "of the accelerator": lambda own, draw: TestSavedStates.rewound(
+            tcuda.accelerator.random.get_rng_state, tcuda.set_rng_state, draw
+        ),
+        "get_state": lambda own, draw: TestSavedStates.rewound(
+            lambda: tcuda.random.get_state(tcuda.default_generators[0]),
+            lambda state: tcuda.random.set_state(tcuda.default_generators[0], state),
+            draw,
+        ),
+        "fork_rng": lambda own, draw: TestSavedStates.forked(draw),
+        "another generator": lambda own, draw: TestSavedStates.rewound(
+            own.get_state, own.set_state, lambda: own.random(30)
+        ),
+    }
+
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            lambda random: random.rand(30),
+            lambda random: random.normal(size=40),
+            lambda random: random.randint(0, 1 << 30, 5),
+            lambda random: random.uniform(0, 1, 70000),
+            lambda random: random.gumbel(size=4),
+            lambda random: random.permutation(50),
+        ],
+    )
+    def test_a_graph_draws_what_the_same_calls_draw_outside(
+        self, xp: Any, graph: tcuda.CUDAGraph, own: tcuda.Generator, way: str, draw: Callable[[Any], Any]
+    ) -> None:
+        def work() -> list[Any]:
+            drawn: list[Any] = self.WAYS[way](own, lambda: draw(xp.random))
+            return drawn
+
+        generators = [*tcuda.default_generators, own]
+        work()  # compiles the kernels
+        before = [generator.get_state().tobytes() for generator in generators]
+        _, arrays = captured(work, graph)
+        assert [generator.get_state().tobytes() for generator in generators] == before
+        replayed = []
+        for _ in range(2):
+            graph.replay()
+            replayed.append(([array.tolist() for array in arrays], [state.tolist() for state in self.states(own)]))
+        for generator, state in zip(generators, before, strict=True):
+            generator.set_state(np.frombuffer(state, np.uint8))
+        for values, states in replayed:
+            assert [array.tolist() for array in work()] == values
+            assert [state.tolist() for state in self.states(own)] == states
+
+    @staticmethod
+    def states(own: tcuda.Generator) -> list[Any]:
+        return [*tcuda.get_rng_state_all(), own.get_state()]
+
+    def test_on_a_side_stream(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        side = tcuda.Stream()
+        xp.random.rand(3)
+        with tcuda.graph(graph):
+            here = tcuda.current_stream()
+            state = tcuda.get_rng_state()
+            first = xp.random.rand(3)
+            side.wait_stream(here)
+            with tcuda.stream(side):
+                tcuda.set_rng_state(state)
+                second = xp.random.rand(3)
+            here.wait_stream(side)
+        graph.replay()
+        tcuda.synchronize()
+        assert first.tolist() == second.tolist()
+
+    def test_a_state_that_is_restored_without_a_draw_moves_the_generator_to_its_place(
+        self, xp: Any, graph: tcuda.CUDAGraph, own: Any
+    ) -> None:
+        xp.random.rand(3)
+        tcuda.manual_seed(5)
+
+        def work() -> Any:
+            state = tcuda.get_rng_state()
+            drawn = xp.random.rand(3)
+            tcuda.set_rng_state(state)
+            return drawn
+
+        _, drawn = captured(work, graph)
+        values = []
+        for _ in range(2):
+            graph.replay()
+            values.append(drawn.tolist())
+        assert values == 2 * [work().tolist()]
+        assert tcuda.default_generators[0].get_offset() == 0
+
+    def test_a_program_may_move_a_state_forward(self, xp: Any, graph: tcuda.CUDAGraph, own: Any) -> None:
+        own.random(3)
+        own.manual_seed(7)
+
+        def work() -> Any:
+            state = own.get_state()
+            state.view(np.uint64)[1] += 8
+            own.set_state(state)
+            return xp.zeros(3)
+
+        captured(work, graph)
+        assert own.get_offset() == 0
+        graph.replay()
+        graph.replay()
+        assert own.get_offset() == 16
+
+    @pytest.mark.parametrize("made", ["before", "of another capture", "of another generator", "of another seed"])
+    def test_what_cannot_be_rewound_is_refused(self, xp: Any, graph: tcuda.CUDAGraph, own: Any, made: str) -> None:
+        xp.random.rand(3)
+        same = tcuda.Generator().manual_seed(7)
+        state = own.get_state()
+        other, _ = captured(lambda: [own.random(3)])
+        if made == "of another capture":
+            other, state = captured(lambda: [own.get_state(), xp.zeros(3)][0])
+        with tcuda.graph(graph):
+            if made == "of another generator":
+                state = same.get_state()
+            if made == "of another seed":
+                state = own.get_state()
+                state[0] = 8
+            first = own.random(3)
+            words = "as the original seed" if made == "of another seed" else "has returned in this capture"
+            with pytest.raises(RuntimeError, match=words):
+                own.set_state(state)
+            second = own.random(3)
+        graph.replay()
+        again = tcuda.Generator().manual_seed(7)
+        assert [first.tolist(), second.tolist()] == [again.random(3).tolist() for _ in range(2)]
+        other.reset()
+
+    def test_a_state_of_a_capture_is_refused_outside(self, xp: Any, graph: tcuda.CUDAGraph, own: Any) -> None:
+        _, state = captured(lambda: [tcuda.get_rng_state(), xp.zeros(3)][0], graph)
+        found = tcuda.get_rng_state().tolist()
+        for restore in (tcuda.set_rng_state, own.set_state, lambda state: tcuda.set_rng_state_all([state])):
+            with pytest.raises(RuntimeError, match="was read during CUDA graph capture"):
+                restore(state)
+        assert tcuda.get_rng_state().tolist() == found
+
+    def test_copies_of_a_generator_are_refused(self, xp: Any, graph: tcuda.CUDAGraph, own: Any) -> None:
+        with tcuda.graph(graph):
+            for copied in (own.clone_state, lambda: copy.copy(own), lambda: pickle.dumps(own)):
+                with pytest.raises(RuntimeError, match="during CUDA graph capture"):
+                    copied()
+            xp.zeros(3)
+
+    def test_a_shared_state_is_no_saved_state(self, xp: Any, graph: tcuda.CUDAGraph, own: Any) -> None:
+        """graphsafe_get_state() returns the state itself, which moves with every draw, as in torch."""
+        clone = own.clone_state()
+
+        def work() -> list[Any]:
+            shared = own.graphsafe_get_state()
+            first = own.random(3)
+            own.graphsafe_set_state(shared)
+            second = own.random(3)
+            own.graphsafe_set_state(clone)
+            third = own.random(3)
+            own.graphsafe_set_state(shared)
+            return [first, second, third]
+
+        own.random(3)
+        own.manual_seed(7)
+        _, arrays = captured(work, graph)
+        graph.replay()
+        values = [array.tolist() for array in arrays]
+        again: Any = tcuda.Generator().manual_seed(7)
+        assert values[:2] == [again.random(3).tolist() for _ in range(2)]
+        assert values[2] == values[0]
+
+    @pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
+    def test_a_generator_of_another_device_is_moved_on_its_device(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        with tcuda.graph(graph):
+            state = tcuda.get_rng_state(1)
+            tcuda.set_rng_state(state, 1)  # nothing has to move
+            state.view(np.uint64)[1] += 8
+            with pytest.raises(RuntimeError, match="Expected a 'cuda:0' generator device but found 'cuda:1'"):
+                tcuda.set_rng_state(state, 1)
+            xp.zeros(3)
+
+    def test_a_block_around_a_capture_restores_the_generator(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        stream = tcuda.Stream()
+        tcuda.synchronize()
+        with tcuda.stream(stream):
+            forked = tcuda.random.fork_rng()
+            graph.capture_begin()
+            with forked:
+                drawn = xp.random.rand(3)
+                graph.capture_end()
+                graph.replay()
+                assert tcuda.default_generators[0].get_offset() == 4
+            assert tcuda.default_generators[0].get_offset() == 0
+        tcuda.synchronize()
+        assert drawn.tolist() == xp.random.rand(3).tolist()
+
+    def test_the_body_of_a_condition_may_fork_but_not_rewind(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        flag = xp.zeros((), bool)
+        xp.random.rand(3)
+        with tcuda.graph(graph):
+            state = tcuda.get_rng_state()
+            xp.random.rand(3)
+            graph.begin_capture_to_if_node(flag)
+            with tcuda.random.fork_rng():
+                flag[...] = False
+            with pytest.raises(RuntimeError, match="RNG within data-dependent conditional nodes"):
+                tcuda.set_rng_state(state)
+            graph.end_capture_to_conditional_node()
+            tcuda.set_rng_state(state)
+        found = tcuda.get_rng_state().tolist()
+        graph.replay()
+        assert tcuda.get_rng_state().tolist() == found

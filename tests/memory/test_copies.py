@@ -209,8 +209,13 @@ class TestRefusals:
         graph = tcuda.CUDAGraph()
         with tcuda.graph(graph):
             x += 1
-            with pytest.raises(tcuda.AcceleratorError, match="not page-locked") as error:
-                copy_async(x, host)
-        assert error.value.error_code == 900
+            for dst, src in ((x, host), (host, x)):
+                with pytest.raises(tcuda.AcceleratorError, match="not page-locked") as error:
+                    copy_async(dst, src)
+                assert error.value.error_code == 900
+                words = (
+                    "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned"
+                )
+                assert words in str(error.value)
         graph.replay()
         assert float(x.sum()) == 3

@@ -88,6 +88,14 @@ class TestRecording:
         allocate()
         assert actions() == []
 
+    def test_the_context_may_change_while_recording(self, xp: Any) -> None:
+        kept = []
+        for context in ("all", None, "all"):
+            _record_memory_history(context=context, stacks="python")
+            kept.append(allocate())
+        assert [first_of(event) for event in events() if event["action"] == "alloc"] == ["allocate", None, "allocate"]
+        kept.clear()
+
     @pytest.mark.parametrize(("enabled", "count"), [("all", 3), (True, 3), ("state", 0), (None, 0), (False, 0)])
     def test_each_value_of_enabled(self, xp: Any, enabled: Any, count: int) -> None:
         _record_memory_history(enabled)

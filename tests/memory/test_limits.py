@@ -156,6 +156,16 @@ class TestError:
         with pytest.raises(tcuda.OutOfMemoryError, match="Tried to allocate 1048576.00 GiB"):
             tcuda.caching_allocator_alloc(TOO_MUCH)
 
+    @pytest.mark.parametrize("size", [1 << 60, 8_000_000_000 << 30])
+    def test_sizes_of_an_exabyte_have_the_words_of_torch(self, xp: Any, size: int) -> None:
+        for allocate in (tcuda.caching_allocator_alloc, lambda size: xp.empty(size, "B")):
+            with pytest.raises(
+                tcuda.OutOfMemoryError, match="CUDA out of memory. Tried to allocate more than 1EB memory"
+            ):
+                allocate(size)
+        with pytest.raises(tcuda.OutOfMemoryError, match=r"Tried to allocate 800000000.00 GiB. GPU 0 has a total cap"):
+            tcuda.caching_allocator_alloc(800_000_000 << 30)
+
 
 @pytest.mark.alone
 class TestMessage:

@@ -250,6 +250,17 @@ class TestGivingBack:
         tcuda.empty_cache()
         assert held_by(pool.id) == 2 * MIB
 
+    def test_free_memory_stays_if_the_cache_is_emptied_in_the_scopes_of_threads(self, xp: Any) -> None:
+        pools = [tcuda.MemPool() for _ in range(4)]
+
+        def use(pool: tcuda.MemPool) -> None:
+            with tcuda.use_mem_pool(pool):
+                xp.empty(4, "f4")
+                tcuda.empty_cache()
+
+        in_threads(use, [(pool,) for pool in pools])
+        assert [len(pool.snapshot()) for pool in pools] == [1, 1, 1, 1]
+
     def test_memory_goes_back_with_the_pool_if_its_arrays_are_dropped_first(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):

@@ -129,6 +129,39 @@ class TestChanging:
                     side.synchronize()
             tcuda.empty_cache()
 
+    def test_settings_may_change_what_kind_of_segment_is_made(
+        self, alloc_settings: AllocSettings, xp: Any, hold_at_most: HoldAtMost
+    ) -> None:
+        fixed, growing = (
+            "expandable_segments:False,max_split_size_mb:40",
+            "expandable_segments:True,max_split_size_mb:40",
+        )
+        kept = []
+        with hold_at_most(120 * MIB):
+            fraction = tcuda.get_per_process_memory_fraction()
+            for settings in (fixed, growing, fixed):
+                with alloc_settings(f"{settings},per_process_memory_fraction:{fraction!r}"):
+                    kept.append(xp.ones(40 * MIB, "i1"))
+            with alloc_settings(f"{fixed},per_process_memory_fraction:{fraction!r}"):
+                with pytest.raises(tcuda.OutOfMemoryError):
+                    xp.ones(40 * MIB, "i1")
+                kept.clear()
+                assert xp.ones(120 * MIB, "i1").nbytes == 120 * MIB  # unused memory of both kinds is given back
+
+    def test_growing_segments_may_be_collected_as_garbage(
+        self, alloc_settings: AllocSettings, xp: Any, hold_at_most: HoldAtMost
+    ) -> None:
+        kept = []
+        with hold_at_most(120 * MIB):
+            fraction = tcuda.get_per_process_memory_fraction()
+            for expandable in (False, True):
+                settings = f"expandable_segments:{expandable},garbage_collection_threshold:0.5"
+                with alloc_settings(f"{settings},per_process_memory_fraction:{fraction!r}"):
+                    kept.append(xp.ones(40 * MIB, "i1"))
+            with alloc_settings(f"{settings},per_process_memory_fraction:{fraction!r}"):
+                kept.clear()
+                assert int(xp.ones(80 * MIB, "i1").sum()) == 80 * MIB
+
     def test_settings_set_and_reset_the_memory_fraction(self, alloc_settings: AllocSettings) -> None:
         with alloc_settings("per_process_memory_fraction:0.25"):
             assert fractions() == {0.25}

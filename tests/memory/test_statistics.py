@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import json
+import random
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from support.busy_streams import LONG
 from support.devices import last_device
 from support.sizes import KIB, MIB
 from support.threads import in_threads
+from tcuda._process import ledger
 from tcuda.memory import _summary
 
 if TYPE_CHECKING:
@@ -245,6 +248,54 @@ class TestCounting:
         assert changed["allocation.all.freed"] == threads * rounds
         assert changed["allocation.all.current"] == len(left) == threads
         assert changed["requested_bytes.all.current"] == threads * size
+
+
+def by_segments() -> dict[int, collections.Counter[str]]:
+    """Return, for each device, the statistics that the segments of a snapshot add up to."""
+    found: dict[int, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for segment in tcuda.memory_snapshot():
+        blocks = segment["blocks"]
+        active = [block for block in blocks if block["state"].startswith("active_")]
+        unused = [block for block in blocks if block["state"] == "inactive" and len(blocks) > 1]
+        assert segment["requested_size"] == sum(block["requested_size"] for block in active)
+        counters = {
+            "segment": 1,
+            "allocation": sum(block["state"] == "active_allocated" for block in blocks),
+            "active": len(active),
+            "allocated_bytes": segment["allocated_size"],
+            "active_bytes": segment["active_size"],
+            "requested_bytes": segment["requested_size"],
+            "reserved_bytes": segment["total_size"],
+            "inactive_split": len(unused),
+            "inactive_split_bytes": sum(block["size"] for block in unused),
+        }
+        for counter, amount in counters.items():
+            for scope in ("all", f"{segment['segment_type']}_pool"):
+                found[segment["device"]][f"{counter}.{scope}.current"] += amount
+    return found
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+def test_the_statistics_are_the_sums_of_the_snapshot(xp: Any, expandable: bool) -> None:
+    program = random.Random(1)
+    before = ledger.conf()
+    live: list[Any] = []
+    tcuda.memory._set_allocator_settings(f"expandable_segments:{expandable}")
+    try:
+        for _ in range(200):
+            if live and program.random() < 0.45:
+                live.pop(program.randrange(len(live)))
+            elif program.random() < 0.05:
+                tcuda.empty_cache()
+            else:
+                with tcuda.device(program.randrange(tcuda.device_count())):
+                    live.append(xp.empty(program.choice([1, 300, 5 * KIB, MIB, 3 * MIB, 12 * MIB]), "B"))
+            for device, expected in by_segments().items():
+                stats = tcuda.memory_stats(device)
+                assert {key: stats[key] for key in expected} == expected
+    finally:
+        live.clear()
+        ledger.change_conf(before)
 
 
 class TestResetting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from multiprocessing.reduction import ForkingPickler
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,8 @@ import tcuda
 import tcuda.multiprocessing
 from support import receivers
 from support.folders import TESTS
-from tcuda.multiprocessing import _connections, _messages, _wire
+from tcuda._base.statuses import Status
+from tcuda.multiprocessing import _connections, _mappings, _messages, _segments, _wire
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -51,6 +53,38 @@ def test_memory_of_the_asynchronous_allocator_is_refused(output_of: OutputOf) ->
     lines = output_of(REFUSED, TCUDA_ALLOC_CONF="backend:cudaMallocAsync").splitlines()
     assert "comes from 'cudaMallocAsync', and CUDA opens it in no other process" in lines[0]
     assert lines[1] == "0"
+
+
+def test_another_refusal_of_the_driver_is_not_told_as_the_backends(
+    xp: Any, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(ptr: int) -> bytes:
+        raise tcuda.AcceleratorError(Status.NOT_SUPPORTED, f"cudaIpcGetMemHandle({ptr:#x})")
+
+    monkeypatch.setattr(_segments, "cuda", SimpleNamespace(ipcGetMemHandle=refuse))
+    with pytest.raises(RuntimeError, match="cannot be shared: CUDA error: operation not supported") as raised:
+        _segments._handle(0, 4096)
+    assert "comes from" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (Status.MEMORY_ALLOCATION, "This process has no room for the memory."),
+        (Status.OPERATING_SYSTEM, "Containers need the same PID and IPC namespaces"),
+    ],
+)
+def test_the_advice_for_memory_that_cannot_be_opened_is_that_of_its_cause(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, status: Status, advice: str
+) -> None:
+    def refuse(*args: object) -> int:
+        raise tcuda.AcceleratorError(status, "cudaIpcOpenMemHandle(1)")
+
+    monkeypatch.setattr(_mappings, "_open", refuse)
+    segment = _segments.Segment(_segments.HANDLE, b"", ((0, 512),))
+    with pytest.raises(RuntimeError, match="The memory of the process 1 cannot be opened") as raised:
+        _mappings.open_segment(_wire.Address("tcuda-1-none", 1), 0, segment, lambda count: [])
+    assert str(raised.value).splitlines()[-1].startswith(advice)
 
 
 SHARED = """
@@ -124,8 +158,9 @@ def test_a_capturing_stream_neither_sends_nor_receives(xp: Any, worker: Worker) 
     graph = tcuda.CUDAGraph()
     with tcuda.graph(graph, stream=side):
         array += 1
-        with pytest.raises(tcuda.AcceleratorError, match="sending an array"):
+        with pytest.raises(tcuda.AcceleratorError, match="sending an array") as refused:
             ForkingPickler.dumps(array)
+        assert "send the array after the capture" in str(refused.value)
         with pytest.raises(tcuda.AcceleratorError, match="receiving an array"):
             pickle.loads(message)
     graph.replay()

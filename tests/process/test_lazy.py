@@ -161,6 +161,26 @@ def test_asking_for_devices_does_not_prevent_a_fork(output_of: OutputOf) -> None
     assert output_of(FORK.format(before=before)) == "device 0 True"
 
 
+def test_asking_for_page_locked_memory_does_not_prevent_a_fork(output_of: OutputOf) -> None:
+    before = "import numpy; assert not tcuda.memory.is_pinned(numpy.ones(10))"
+    assert output_of(FORK.format(before=before)) == "device 0 True"
+
+
+@pytest.mark.gpu
+def test_an_import_does_not_initialise_the_driver(fresh_output_of: OutputOf) -> None:
+    code = (
+        "import ctypes, tcuda\n"
+        "count = ctypes.c_int()\n"
+        "print(ctypes.CDLL('libcuda.so.1').cuDeviceGetCount(ctypes.byref(count)))"
+    )
+    assert fresh_output_of(code) == "3"  # CUDA_ERROR_NOT_INITIALIZED
+
+
+def test_a_device_that_is_hidden_after_the_import_is_not_counted(fresh_output_of: OutputOf) -> None:
+    code = "import os, tcuda; os.environ['CUDA_VISIBLE_DEVICES'] = '32'; print(tcuda.device_count())"
+    assert fresh_output_of(code) == "0"
+
+
 NO_DEVICE_NEEDED = {
     "is_available()": "False",
     "device_count()": "0",
@@ -222,8 +242,40 @@ def test_a_program_may_look_for_gpus_before_it_emulates_devices(output_of: Outpu
 
 
 def test_emulation_cannot_be_enabled_after_the_runtime_was_used(run_python: RunPython) -> None:
-    done = run_python("import tcuda; tcuda.is_available(); tcuda.emulation.enable()")
+    done = run_python("import tcuda; tcuda.init(); tcuda.emulation.enable()")
     assert "runtime is already in use" in done.stderr
+
+
+def test_a_program_may_count_the_devices_before_it_emulates_others(output_of: OutputOf) -> None:
+    code = (
+        "import tcuda; print(tcuda.device_count() > 0); tcuda.emulation.enable(devices=3); print(tcuda.device_count())"
+    )
+    assert output_of(code).split() == ["True", "3"]
+
+
+def test_the_devices_are_counted_anew_until_initialisation(output_of: OutputOf) -> None:
+    code = (
+        "import os, tcuda\n"
+        "counts = []\n"
+        "for visible in ('0', '', '0'):\n"
+        "    os.environ['CUDA_VISIBLE_DEVICES'] = visible\n"
+        "    counts.append((tcuda.device_count(), tcuda.is_available(), tcuda.accelerator.device_count()))\n"
+        "tcuda.xp.ones(3)\n"
+        "os.environ['CUDA_VISIBLE_DEVICES'] = ''\n"
+        "print(counts, tcuda.device_count(), tcuda.cudart().cudaMemGetInfo(0)[1] > 0)"
+    )
+    assert output_of(code) == "[(1, True, 1), (0, False, 0), (1, True, 1)] 1 True"
+
+
+@pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
+def test_a_device_that_the_program_hides_after_counting_is_not_used(output_of: OutputOf) -> None:
+    code = (
+        "import os, tcuda\n"
+        "tcuda.device_count()\n"
+        "os.environ['CUDA_VISIBLE_DEVICES'] = os.environ.get('CUDA_VISIBLE_DEVICES', '0,1').split(',')[1]\n"
+        "print(tcuda.device_count(), tcuda.get_device_properties().uuid)\n"
+    )
+    assert output_of(code) == f"1 {tcuda.get_device_properties(1).uuid}"
 
 
 def test_without_cupy_there_is_no_device(run_python: RunPython) -> None:

@@ -194,6 +194,19 @@ class TestStates:
         np.testing.assert_array_equal(tcuda.get_rng_state(device), bytes_of(3, 8))
         np.testing.assert_array_equal(tcuda.default_generators[0].get_state(), bytes_of(3, 8))
 
+    def test_the_offset_of_a_device_is_set_and_read(self) -> None:
+        last = DEVICES[-1]
+        tcuda.set_rng_state(bytes_of(3, 8), last)
+        assert tcuda._get_rng_state_offset(last) == 8
+        tcuda._set_rng_state_offset(12, f"cuda:{last}")
+        np.testing.assert_array_equal(tcuda.get_rng_state(last), bytes_of(3, 12))
+        tcuda._set_rng_state_offset(4)
+        assert tcuda._get_rng_state_offset() == tcuda.default_generators[0].get_offset() == 4
+        for offset, error in ((3, RuntimeError), (-4, ValueError), (1 << 64, ValueError), ("x", RuntimeError)):
+            with pytest.raises(error):
+                tcuda._set_rng_state_offset(offset)  # type: ignore[arg-type]
+        assert tcuda._get_rng_state_offset() == 4
+
     def test_set_rng_state_all_sets_the_states_of_all_devices(self) -> None:
         states = [bytes_of(index, 4 * index) for index in DEVICES]
         tcuda.set_rng_state_all(iter(states))
@@ -274,6 +287,8 @@ class TestStates:
         for call in (
             lambda: tcuda.get_rng_state(device),
             lambda: tcuda.set_rng_state(bytes_of(1), device),
+            lambda: tcuda._get_rng_state_offset(device),
+            lambda: tcuda._set_rng_state_offset(4, device),
         ):
             with pytest.raises(error, match=text):
                 call()
@@ -481,13 +496,14 @@ class TestBeforeInitialisation:
         swapped = code.replace("_all(5)", "(5)").replace("seed(7)", "seed_all(7)")
         assert output_of(dedented(swapped)) == f"7 {[7] * (len(DEVICES) - 1)}"
 
-    def test_a_state_is_copied_until_initialisation(self, output_of: OutputOf) -> None:
+    def test_a_state_is_copied_until_initialisation_and_an_offset_is_kept(self, output_of: OutputOf) -> None:
         code = """
             import numpy, tcuda
             state = numpy.zeros(16, numpy.uint8)
-            state[0], state[8] = 9, 4
+            state[0], state[8] = 9, 8
             tcuda.set_rng_state(state)
             state[0] = 1
+            tcuda._set_rng_state_offset(4)
             assert not tcuda.is_initialized()
             print(tcuda.get_rng_state().tolist())
         """
@@ -497,14 +513,14 @@ class TestBeforeInitialisation:
         code = """
             import numpy, tcuda
             for call, value in ((tcuda.manual_seed, 1 << 64), (tcuda.manual_seed_all, 1 << 64),
-                                (tcuda.set_rng_state, numpy.zeros(3, numpy.uint8))):
+                                (tcuda.set_rng_state, numpy.zeros(3, numpy.uint8)), (tcuda._set_rng_state_offset, 3)):
                 try:
                     call(value)
                 except (ValueError, RuntimeError) as error:
                     print(type(error).__name__)
             tcuda.init()
         """
-        assert output_of(dedented(code)).split() == ["ValueError", "ValueError", "RuntimeError"]
+        assert output_of(dedented(code)).split() == ["ValueError", "ValueError", "RuntimeError", "RuntimeError"]
 
     def test_without_a_seed_every_process_has_a_different_seed(self, output_of: OutputOf) -> None:
         code = "import tcuda; print(tcuda.initial_seed())"

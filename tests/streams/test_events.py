@@ -12,6 +12,7 @@ import pytest
 import tcuda
 from support.busy_streams import LONG, keep_busy
 from support.threads import in_thread
+from tcuda._base.statuses import Status
 from tcuda._process.devices import Device
 from tcuda._process.lazy import cuda
 from tcuda._runtime.protocol import CAPTURE_RELAXED
@@ -273,6 +274,31 @@ class TestTiming:
             first.elapsed_time(second)
         with pytest.raises(ValueError, match="Both events must be recorded"):
             second.elapsed_time(first)
+
+    @pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
+    def test_events_of_two_devices_are_refused_with_their_devices(self) -> None:
+        here, there = (tcuda.Event(enable_timing=True) for _ in range(2))
+        for device, event in enumerate((here, there)):
+            event.record(tcuda.Stream(device))
+            event.synchronize()
+        for first, second, devices in ((here, there, "cuda:0 and cuda:1"), (there, here, "cuda:1 and cuda:0")):
+            with pytest.raises(tcuda.AcceleratorError, match=f"The events are of two devices, {devices}") as raised:
+                first.elapsed_time(second)
+            assert raised.value.error_code == Status.INVALID_RESOURCE_HANDLE
+            assert str(raised.value).startswith("CUDA error: invalid resource handle")
+
+    def test_a_refused_handle_of_a_recorded_event_is_not_told_as_a_missing_record(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(start: int, end: int) -> float:
+            raise tcuda.AcceleratorError(Status.INVALID_RESOURCE_HANDLE, "cudaEventElapsedTime()")
+
+        event = tcuda.Event(enable_timing=True)
+        event.record()
+        event.synchronize()
+        monkeypatch.setattr(cuda, "eventElapsedTime", refuse)
+        with pytest.raises(tcuda.AcceleratorError, match="invalid resource handle"):
+            event.elapsed_time(event)
 
     def test_incomplete_events_are_refused(self) -> None:
         stream = tcuda.Stream()

@@ -29,18 +29,21 @@ _FILES = ("torch/cuda/*.py", "torch/accelerator/*.py", "torch/nn/parallel/comm.p
 
 _MODULES = {
     "torch.cuda": (
-        "amp comm gds graph_annotations graphs green_contexts jiterator memory nccl nvtx profiler random sparse "
-        "streams tunable"
+        "_gpu_trace _memory_viz _utils amp comm gds graph_annotations graphs green_contexts jiterator memory nccl nvtx "
+        "profiler random sparse streams tunable"
     ),
     "torch.accelerator": "graphs memory random",
 }
 """The modules of each package; the table has the members of those modules that :data:`_ONLY_NAMES` lacks."""
 
-_ONLY_NAMES = {"amp", "gds", "green_contexts", "sparse", "tunable"}
+_ONLY_NAMES = {"_gpu_trace", "_memory_viz", "_utils", "amp", "gds", "green_contexts", "sparse", "tunable"}
 """Modules that tcuda lacks, so that the table has only their names."""
 
 _PRIVATE = {
-    "torch.cuda": "AcceleratorError OutOfMemoryError _compile_kernel _get_device _lazy_call _lazy_init _sleep",
+    "torch.cuda": (
+        "AcceleratorError OutOfMemoryError _HAS_PYNVML _compile_kernel _get_device _get_pynvml_handler "
+        "_get_rng_state_offset _lazy_call _lazy_init _set_rng_state_offset _sleep"
+    ),
     "torch.cuda.jiterator": "_create_jit_fn _create_multi_output_jit_fn",
     "torch.cuda.memory": (
         "_annotate_tensor _dump_snapshot _get_current_allocator _get_memory_metadata _memory_metadata_supported "
@@ -56,6 +59,7 @@ _BY_HAND: dict[str, Row] = {
     "*Storage": {"kind": "array type"},
     "*Tensor": {"kind": "array type"},
     "AcceleratorError": {"kind": "exception", "bases": ["RuntimeError", "Exception", "BaseException"]},
+    "_HAS_PYNVML": {"kind": "bool"},
     "OutOfMemoryError": {"kind": "exception", "bases": ["RuntimeError", "Exception", "BaseException"]},
     "default_generators": {"kind": "tuple"},
     "has_half": {"kind": "bool"},

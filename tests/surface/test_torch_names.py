@@ -49,6 +49,7 @@ ERROR = {"kind": "exception", "bases": ["RuntimeError", "Exception", "BaseExcept
 EXPECTED: dict[str, Any] = {
     "AcceleratorError": ERROR,
     "OutOfMemoryError": ERROR,
+    "_HAS_PYNVML": {"kind": "bool"},
     "FloatTensor": {"kind": "array type"},
     "Stream": {"kind": "class", "signature": "(device=None, priority=0, **kwargs)", "bases": ["_Base"]},
     "Stream.device": {"kind": "attribute"},

@@ -1,5 +1,7 @@
 #include "random/captured_state.hpp"
 
+#include "driver/status.hpp"
+
 namespace tcuda {
 namespace {
 
@@ -43,7 +45,8 @@ int CapturedState::prepare(libcuda::GraphExec exec) {
     return state_.draw([&](std::uint64_t seed, std::uint64_t &offset) {
         const WordsNode words(function_, words_, seed, offset);
         offset += taken_;
-        return graphs_.set_kernel_node(exec, target_, &words.node);
+        // No kernel has drawn if there is no node: the program has only moved the generator.
+        return target_ == 0 ? success : graphs_.set_kernel_node(exec, target_, &words.node);
     });
 }
 

@@ -29,6 +29,11 @@ public:
         return before;
     }
 
+    // Where the next part begins. A graph that goes back draws the same numbers again. A graph that ends behind its
+    // last draw moves the generator to that place only, as the same calls outside of a graph do.
+    std::uint64_t position() const { return taken_; }
+    void move_to(std::uint64_t position) { taken_ = position; }
+
     // Moves the generator by what the graph draws, and gives that part of the sequence to the next launch of `exec`.
     // Returns a status. A failure leaves the generator unchanged.
     int prepare(libcuda::GraphExec exec);

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from typing import TYPE_CHECKING, Any
 
 from tcuda import memory
 from tcuda._base.errors import OutOfMemoryError
+from tcuda._base.statuses import Status
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation._device import Device
-from tcuda.emulation.cuda import memory_hook
+from tcuda.emulation._runtime_error import CUDARuntimeError
+from tcuda.emulation.cuda import memory_hook, raw_memory
 from tcuda.emulation.cuda.allocators import acquire, malloc, rounded
 from tcuda.emulation.memory import Block, MemoryPointer, note_given
 
@@ -67,17 +70,17 @@ class _DevicePool:
 class MemoryPool:
     """A pool that keeps freed memory for the stream for which the memory was allocated (``cupy.cuda.MemoryPool``).
 
-    The memory is that of the caching allocator of tcuda, which counts the memory of the pool as allocated. The pool
-    does not split its memory: freed memory is used again for the same size, rounded up to a multiple of 512 bytes.
+    As in CuPy, the memory comes from the driver, and no other pool counts the memory. The pool does not split its
+    memory: freed memory is used again for the same size, rounded up to a multiple of 512 bytes.
 
     Args:
-        allocator: The function that allocates for the pool; the allocator of tcuda if None.
+        allocator: The function that allocates for the pool; ``cudaMalloc`` if None.
     """
 
     __module__ = "tcuda.emulation.cuda"
 
     def __init__(self, allocator: Callable[[int], MemoryPointer] | None = None) -> None:
-        self._allocate = allocator or acquire
+        self._allocate = allocator or raw_memory.malloc
         self._lock = threading.RLock()
         self._pools: dict[int, _DevicePool] = {}
 
@@ -122,19 +125,30 @@ class MemoryPool:
         if pool.limit and pool.used + pool.free + size > pool.limit:
             self.free_all_blocks()
         if pool.limit and pool.used + pool.free + size > pool.limit:
-            raise OutOfMemoryError(
-                f"Out of memory allocating {size:,} bytes (allocated so far: {pool.used + pool.free:,} bytes, limit "
-                f"set to: {pool.limit:,} bytes)."
-            )
+            raise _out_of_memory(pool, size)
         facts = {"device_id": cuda.getDevice(), "mem_size": size}
         with memory_hook.around("alloc", facts, {"mem_ptr": 0}) as results:
-            try:
-                source = self._allocate(size)
-            except OutOfMemoryError:
+            source = self._try(size)
+            if source is None:
                 self.free_all_blocks()
-                source = self._allocate(size)
+                gc.collect()  # an array in a circle of garbage may hold memory of this pool
+                self.free_all_blocks()
+                source = self._try(size)
+            if source is None:
+                raise _out_of_memory(pool, size)
             results.update(mem_ptr=source.ptr)
         return source
+
+    def _try(self, size: int) -> MemoryPointer | None:
+        """Return new memory of the allocator; None if there is no room."""
+        try:
+            return self._allocate(size)
+        except OutOfMemoryError:  # of the caching allocator of tcuda, from which the program lets the pool allocate
+            return None
+        except CUDARuntimeError as error:
+            if error.status != Status.MEMORY_ALLOCATION:
+                raise
+            return None
 
     def free_all_blocks(self, stream: Any = None) -> None:
         """Free the memory of the current device that is not in use; only that of ``stream`` if given."""
@@ -184,6 +198,13 @@ class MemoryPool:
         return self._pools.get(device) or self._pools.setdefault(device, _DevicePool(_limit_of_environment()))
 
 
+def _out_of_memory(pool: _DevicePool, size: int) -> OutOfMemoryError:
+    limit = f", limit set to: {pool.limit:,} bytes" if pool.limit else ""
+    return OutOfMemoryError(
+        f"Out of memory allocating {size:,} bytes (allocated so far: {pool.used + pool.free:,} bytes{limit})."
+    )
+
+
 def _limit(size: int | None, fraction: float | None) -> int:
     if size is None:
         if fraction is None:
@@ -221,7 +242,9 @@ class DefaultPool(MemoryPool):
 
     def n_free_blocks(self) -> int:
         """Return the number of cached pieces of memory of the current device."""
-        return int(memory.memory_stats().get("inactive_split.all.current", 0))
+        device = cuda.getDevice()
+        segments = [segment for segment in memory.memory_snapshot() if segment["device"] == device]
+        return sum(block["state"] == "inactive" for segment in segments for block in segment["blocks"])
 
     def used_bytes(self) -> int:
         """Return the bytes of the current device that are in use."""

@@ -257,6 +257,57 @@ def _fits(dtype: np.dtype[Any], kind: str, size: int) -> bool:
     return dtype.kind == kind
 
 
+# The layout of arrays
+
+
+def misread_view(args: Sequence[Any]) -> int | None:
+    """Return the place of the first view among ``args`` of which a kernel reads other elements than those of the view.
+
+    A kernel gets the address of the first element only, and expects the elements in the order of the array of which the
+    program has made the view: mostly row by row, and column by column if that array has this order. The kernel can find
+    the elements of another view if the launch passes the strides too, in bytes or in elements. A structure, and an
+    array of integers with as many elements as the view has axes, or with twice as many, may have the strides.
+    """
+    passed: set[int] | None = None
+    for place, argument in enumerate(args):
+        if isinstance(argument, Strided) and argument._base is not None and not argument._host.flags.c_contiguous:
+            strides = _unexpected_strides(argument)
+            if not strides:
+                continue
+            if any(_may_have_strides(other, argument._host.ndim) for other in args):
+                continue
+            if passed is None:
+                passed = {int(other) for other in args if isinstance(other, (int, np.integer))}
+            in_elements = {stride / argument._host.itemsize for stride in strides}
+            if not (strides <= passed or in_elements <= passed):
+                return place
+    return None
+
+
+def _unexpected_strides(view: Strided) -> set[int]:
+    """Return the strides of the axes along which the elements of ``view`` do not lie side by side."""
+    owner = view
+    while owner._base is not None:
+        owner = owner._base
+    by_columns = owner._host.flags.f_contiguous and not owner._host.flags.c_contiguous
+    axes = list(zip(view._host.shape, view._host.strides, strict=True))
+    expected, found = view._host.itemsize, set()
+    for length, stride in axes if by_columns else reversed(axes):
+        if length > 1:
+            if stride != expected:
+                found.add(stride)
+            expected = stride * length
+    return found
+
+
+def _may_have_strides(argument: Any, axes: int) -> bool:
+    """Return whether ``argument`` is a structure, or an array of integers for the shape or the strides of ``axes``."""
+    array = argument._host if isinstance(argument, Strided) else argument
+    if not isinstance(array, (np.void, np.ndarray)):
+        return False
+    return array.dtype.char == "V" or (array.dtype.kind in "iu" and array.shape in ((axes,), (2 * axes,)))
+
+
 def element_types(module: EmulatedModule) -> dict[str, ElementTypes]:
     """Return the elements for each kernel of ``module`` by the name of the kernel in the module."""
     found: dict[str, ElementTypes] = {}

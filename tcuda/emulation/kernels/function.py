@@ -14,7 +14,7 @@ from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation._driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
-from tcuda.emulation.kernels.arguments import KernelArguments
+from tcuda.emulation.kernels.arguments import KernelArguments, misread_view
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
 from tcuda.emulation.kernels.source_facts import SourceFacts
 from tcuda.emulation.rtc.parameter_names import parameter_names
@@ -122,7 +122,7 @@ class Function:
         self._barriers = checks.barriers
         self._neighbours = checks.neighbours
         self._elements = elements
-        self._types = checks.types
+        self._types = self._layouts = checks.types
         self._checks = checks
         self._marks_shared = checks.shared
         self._parameter_names: list[str] | None = None
@@ -173,7 +173,8 @@ class Function:
                 misaligned address (716), ``__trap()``, the address 0, and a division by zero (719).
             OverflowError: An integer does not fit in its parameter.
             TypeError: An argument does not fit its parameter, or the number of arguments is wrong. With the check of
-                types: an array has other elements than the kernel reads.
+                types: an array has other elements than the kernel reads, or is a view whose elements do not lie side by
+                side.
         """
         blocks, threads = _dimensions("grid", grid), _dimensions("block", block)
         shared = operator.index(shared_mem)
@@ -182,7 +183,14 @@ class Function:
         arguments = KernelArguments(self._host, args)
         if self._types != "nothing":
             self._check_types(args)
+        if self._layouts != "nothing":
+            self._check_layouts(args)
         self.launch(blocks, threads, arguments.packed, arguments.arrays, shared, stream)
+
+    def launch_unchecked(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: Sequence[Any]) -> None:
+        """Launch the kernel on the current stream as a call does, without the check of types."""
+        arguments = KernelArguments(self._host, args)
+        self.launch(grid, block, arguments.packed, arguments.arrays, 0, None)
 
     def launch(
         self,
@@ -247,14 +255,23 @@ class Function:
             "on a GPU. Convert the array by astype(). If the kernel means these bytes, pass a view of the array with "
             "the type of the parameter."
         )
-        if self._types == "error":
-            raise TypeError(message)
+        _tell(message, self._types)
         self._types = "nothing"  # one warning for each kernel
-        warnings.warn(
-            f"{message} TCUDA_EMULATED_CHECKS=memory,types makes this warning an error.",
-            RuntimeWarning,
-            stacklevel=stacklevel(),
+
+    def _check_layouts(self, args: Sequence[Any]) -> None:
+        place = misread_view(args)
+        if place is None:
+            return
+        view, names = args[place], self.parameter_names
+        name = f" ({names[place]})" if place < len(names) else ""
+        message = (
+            f"Argument {place}{name} is a view that is not C-contiguous, of shape {view.shape} and strides "
+            f"{view.strides}. The kernel {self.name} gets the address of the first element without the strides, and "
+            "uses the elements that follow in memory, as on a GPU. Pass a copy by xp.ascontiguousarray(), and copy the "
+            "result back if the kernel writes to the view. Or pass all strides as arguments, in bytes or in elements."
         )
+        _tell(message, self._layouts)
+        self._layouts = "nothing"  # one warning for each kernel
 
     def linear_launch(
         self,
@@ -516,6 +533,17 @@ class _Work(Movable):
     @property
     def _call(self) -> str:
         return f"cuLaunchKernel({self._kernel.name})"
+
+
+def _tell(message: str, consequence: str) -> None:
+    """Warn of what a check of types has found, or raise ``TypeError`` if ``consequence`` is ``"error"``."""
+    if consequence == "error":
+        raise TypeError(message)
+    warnings.warn(
+        f"{message} TCUDA_EMULATED_CHECKS=memory,types makes this warning an error.",
+        RuntimeWarning,
+        stacklevel=stacklevel(),
+    )
 
 
 def _of_block(block: tuple[int, Marks]) -> tuple[int, int, int]:

@@ -20,18 +20,20 @@ class CapturedState:
 
     Args:
         state: The state of the generator.
+
+    Attributes:
+        position: How far the next draw of the graph is from the offset at the launch.
     """
 
     def __init__(self, state: PhiloxState) -> None:
         self._state = state
-        self._taken = 0
-        """The sum of the increments of the offset by all kernels of the graph."""
+        self.position = 0
         self._begin = 0, 0
         """The seed and the offset at the start of the latest launch."""
 
     def prepare(self, exec: int) -> int:
         """Move the generator past the draws of the graph, for the next launch of ``exec``; return a status."""
-        begin = self._state.advance(self._taken)
+        begin = self._state.advance(self.position)
 
         def begin_there() -> None:
             self._begin = begin
@@ -48,6 +50,6 @@ class CapturedState:
         Args:
             increment: The increment of the offset by the draw.
         """
-        before = self._taken
-        self._taken += increment
+        before = self.position
+        self.position += increment
         return lambda: (self._begin[0], self._begin[1] + before & WORD)

@@ -66,7 +66,8 @@ class RandomState(Draws):
         self.seed(seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.device.index, self._philox.read())
+        _, (index, words) = super().__reduce__()
+        return _restored, (type(self), index, words)
 
     # From uniform numbers
 

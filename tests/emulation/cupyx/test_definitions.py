@@ -8,6 +8,7 @@ import scipy.ndimage
 import scipy.signal
 import scipy.spatial
 
+import tcuda
 from tcuda.emulation import cupyx, xp
 from tcuda.emulation.cupyx.scipy import ndimage, signal, spatial
 
@@ -198,3 +199,33 @@ def test_operations_of_morphology_are_repeated_by_brute_force_only(name):
 def test_a_structure_may_be_a_shape():
     made = ndimage.binary_erosion(xp.asarray(IMAGE > 0.2), (3, 1))
     np.testing.assert_array_equal(made.get(), scipy.ndimage.binary_erosion(IMAGE > 0.2, np.ones((3, 1))))
+
+
+def test_the_values_of_an_image_may_be_the_ends_of_a_type():
+    most, least = 2**63 - 1, -(2**63)
+    found = ndimage.value_indices(xp.asarray([[most, least], [3, most]]))
+    assert {int(key): [place.tolist() for place in places] for key, places in found.items()} == {
+        least: [[0], [1]],
+        3: [[1], [0]],
+        most: [[0, 1], [0, 1]],
+    }
+    assert {type(key) for key in found} == {np.int64}
+    assert list(ndimage.value_indices(xp.asarray([most, least]), ignore_value=most)) == [least]
+    host = np.array([[5, 2], [2, 9]], "i2")
+    assert list(ndimage.value_indices(xp.asarray(host))) == list(scipy.ndimage.value_indices(host))
+    assert ndimage.value_indices(xp.zeros(0, int)) == {}
+
+
+@pytest.mark.parametrize("name", ["uniform_filter", "minimum_filter1d", "maximum_filter", "median_filter"])
+@pytest.mark.parametrize("size", [2**62, 2**63 - 1])
+def test_a_filter_has_no_room_for_so_large_a_size(name, size):
+    with pytest.raises(tcuda.OutOfMemoryError, match=f"what {name}"):
+        getattr(ndimage, name)(xp.ones(3), size)
+
+
+@pytest.mark.parametrize("shift", [1e300, -1e300, 9.3e18, 2**40])
+@pytest.mark.parametrize("mode", ["constant", "wrap", "reflect", "mirror", "nearest", "grid-wrap", "grid-constant"])
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_a_large_shift_stays_in_the_image(shift, mode, order):
+    for given in (shift, [shift], np.array([shift])):
+        assert set(ndimage.shift(xp.ones(5), given, mode=mode, order=order).round(3).tolist()) <= {0.0, 1.0}

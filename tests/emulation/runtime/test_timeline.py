@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +48,27 @@ def test_work_on_one_stream_runs_in_order(r: EmulatedRuntime) -> None:
 def test_work_on_two_streams_overlaps(r: EmulatedRuntime) -> None:
     first, second = new_stream(r), new_stream(r)
     assert elapsed(r, lambda: [r.sleep(MS, first), r.sleep(MS, second)]) == MS + 2 * CALL
+
+
+@pytest.mark.parametrize(("waits", "expected"), [("after all work is queued", 50 * MS), ("before", 100 * MS)])
+def test_a_wait_of_a_thread_advances_the_clock_for_all_devices(r: EmulatedRuntime, waits: str, expected: int) -> None:
+    queued = Barrier(2)
+
+    def sleep(device: int) -> None:
+        r.setDevice(device)
+        r.sleep(50 * MS, new_stream(r))
+        if waits != "before":
+            queued.wait(60)
+        r.deviceSynchronize()
+
+    start = r.clock.now()
+    with ThreadPoolExecutor(2) as pool:
+        if waits == "before":
+            for device in range(2):
+                pool.submit(sleep, device).result()
+        else:
+            list(pool.map(sleep, range(2)))
+    assert expected <= r.clock.now() - start < expected + MS
 
 
 def test_work_on_two_devices_overlaps(r: EmulatedRuntime) -> None:

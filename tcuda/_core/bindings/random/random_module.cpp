@@ -98,6 +98,7 @@ void bind_random(nb::module_ &module) {
     nb::class_<CapturedState>(module, "CapturedState")
         .def("__init__", make_captured_state, nb::arg("state"), nb::arg("function"), nb::arg("words"), nb::arg("owner"),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
+        .def_prop_rw("position", &CapturedState::position, &CapturedState::move_to)
         .def("prepare", &CapturedState::prepare, nb::arg("exec"))
         .def("follow", &CapturedState::follow, nb::arg("before").none());
 

@@ -415,3 +415,29 @@ def test_rows_and_columns_are_repeated_where_cupy_repeats_them():
     assert (ours > ours[:, 0]).toarray().tolist() == (DENSE[:, :1] < DENSE).tolist()
     with pytest.raises(ValueError, match="inconsistent"):
         ours / ours[1]
+
+
+@pytest.mark.eager  # the late schedule finds the indices when the work is done
+@pytest.mark.parametrize("format", ["csr", "csc"])
+@pytest.mark.parametrize(
+    ("indices", "indptr", "words"),
+    [
+        ([0, 3], [0, 1, 2, 2], "from 0 to 2; found 3"),
+        ([0, 2**31 - 1], [0, 1, 2, 2], "from 0 to 2; found 2147483647"),
+        ([-1, 0], [0, 1, 2, 2], "from 0 to 2; found -1"),
+        ([0, 1], [0, 2**31 - 1, 1, 2], "begins with 0 and never decreases"),
+        ([0, 1], [0, -(2**31), 1, 2], "begins with 0 and never decreases"),
+    ],
+)
+def test_indices_beyond_the_matrix_are_refused(format, indices, indptr, words):
+    parts = (xp.ones(2), xp.asarray(indices, np.int32), xp.asarray(indptr, np.int32))
+    matrix = getattr(sparse, f"{format}_matrix")(parts, shape=(3, 3))
+    for use in (
+        lambda: matrix.toarray(),
+        lambda: matrix.tocoo(),
+        lambda: matrix.T @ xp.ones(3),
+        lambda: matrix @ matrix,
+        lambda: matrix.sum(0),
+    ):
+        with pytest.raises(ValueError, match=words):
+            use()

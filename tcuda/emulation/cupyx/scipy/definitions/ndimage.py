@@ -15,7 +15,7 @@ from tcuda.emulation.cupyx.scipy import held
 from tcuda.emulation.functions import FUNCTIONS
 from tcuda.emulation.kernels.raw_kernel import RawKernel
 from tcuda.emulation.kernels.reduction import ReductionKernel
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.strided import Strided, too_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +34,8 @@ OF_ARRAYS = (
     "value_indices",
 )
 
+_MOST = 1 << 40
+"""The largest size of a filter, and the largest shift: SciPy writes to wrong memory for some larger ones."""
 _INTERPOLATING = ("affine_transform", "map_coordinates", "rotate", "shift", "zoom")
 _MODES = ("constant", "grid-constant", "nearest", "mirror", "reflect", "grid-mirror", "wrap", "grid-wrap", "opencv")
 _BY_RANK = (
@@ -78,10 +80,16 @@ def taken(name: str, parameter: str, value: Any) -> Any:
         value: The value that the program gives.
     """
     if isinstance(value, np.ndarray) and (parameter in _SETTINGS or (parameter, name[:4]) == ("structure", "grey")):
-        return value.tolist()
+        value = value.tolist()
+    if parameter == "shift":
+        return [_near(part) for part in value] if isinstance(value, (tuple, list)) else _near(value)
     if parameter == "structure" and type(value) is tuple and name.startswith("binary_"):  # in CuPy, a shape
         return np.ones(value, bool).tolist()
     return value
+
+
+def _near(shift: Any) -> Any:
+    return max(-_MOST, min(shift, _MOST)) if isinstance(shift, (int, float, np.integer, np.floating)) else shift
 
 
 def check(name: str, arguments: Mapping[str, Any]) -> None:
@@ -93,6 +101,7 @@ def check(name: str, arguments: Mapping[str, Any]) -> None:
 
     Raises:
         TypeError: The input is no array of a device.
+        OutOfMemoryError: A filter is larger than any device.
         NotImplementedError: The value outside the image is not finite where CuPy needs a finite one, or an operation is
             to be repeated with less work than by brute force.
         ValueError: The order of the spline, the mode or the type of the output does not fit.
@@ -100,6 +109,10 @@ def check(name: str, arguments: Mapping[str, Any]) -> None:
     given = arguments.get("input")
     if "input" in arguments and not isinstance(given, Strided):
         raise TypeError(f"Unsupported type {type(given)}: input must be an array of the device.")
+    size = arguments.get("size")
+    for length in size if isinstance(size, (tuple, list)) else [size]:
+        if isinstance(length, (int, np.integer)) and length > _MOST:
+            raise too_large(f"what {name}() needs")
     if "cval" in arguments:
         _check_outside(name, arguments)
     if name in _REPEATED:
@@ -295,8 +308,12 @@ def value_indices(arr: Any, *, ignore_value: Any = None, adaptive_index_dtype: b
 
 
 def _value_indices(values: npt.NDArray[Any], ignore_value: Any) -> Any:
-    exact = values.astype(f"{values.dtype.kind}{values.dtype.itemsize}")  # SciPy finds no value of the type longlong
-    return ndimage.value_indices(exact, ignore_value=ignore_value)
+    exact = values.astype(f"{values.dtype.kind}{values.dtype.itemsize}")  # the keys are no longlong
+    ignored = None if ignore_value is None else exact.dtype.type(ignore_value)
+    # SciPy makes an array from the least to the largest value, and writes beyond the array if this number overflows.
+    kinds, codes = np.unique(exact, return_inverse=True)
+    found = ndimage.value_indices(codes.reshape(exact.shape))
+    return {kinds[code]: places for code, places in found.items() if ignored is None or kinds[code] != ignored}
 
 
 def generic_filter(

@@ -69,6 +69,7 @@ class Layout:
         if indptr.size and indptr[-1] != indices.size:
             indptr = np.full_like(indptr, indices.size)
             indptr[:1] = 0
+        self._require_places(indices, indptr)
         if not self.canonical:
             data, indices, indptr = data.copy(), indices.copy(), indptr.copy()
         made = kind((data, indices, indptr), shape=self.shape)
@@ -76,6 +77,25 @@ class Layout:
         if self.canonical:
             made.has_canonical_format = True
         return made
+
+    def _require_places(self, indices: Any, indptr: Any) -> None:
+        """Refuse indices beyond the matrix, which neither SciPy nor CuPy checks: SciPy writes to wrong memory then.
+
+        Raises:
+            ValueError: An index is beyond the matrix, or a row or a column ends before it begins.
+        """
+        length = self.shape[0] if self.format == "csc" else self.shape[-1]
+        if indices.size and not (indices.min() >= 0 and indices.max() < length):
+            wrong = indices[(indices < 0) | (indices >= length)][0]
+            raise ValueError(
+                f"The indices of a {self.name} of the shape {self.shape} are from 0 to {length - 1}; found {wrong}. "
+                "On a GPU, such a matrix uses wrong memory."
+            )
+        if indptr.size and (indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any()):
+            raise ValueError(
+                f"The array indptr of a {self.name} begins with 0 and never decreases. On a GPU, such a matrix uses "
+                "wrong memory."
+            )
 
 
 def taken_apart(matrix: Any, facts: bool, long: bool) -> tuple[Layout, tuple[Any, ...]]:
