@@ -36,6 +36,7 @@ _NATIVE = (
     "max_non_split_rounding_mb",
     "max_split_size_mb",
     "roundup_power2_divisions",
+    "throw_on_cudamalloc_oom",
     "trim",
 )
 """The options that only the backend ``native`` follows."""
@@ -52,6 +53,7 @@ class AllocConf(NamedTuple):
         garbage_collection_threshold: The share of the memory limit above which unused blocks are freed; 0 for never.
         expandable_segments: Whether segments grow by mapping memory.
         trim_always: Whether free memory goes back to the driver whenever an allocation needs new memory.
+        rejects_beyond_limit: Whether an allocation beyond the memory limit fails at once.
         roundup_power2_divisions: The number of steps into which each power of two is divided: of sizes below 2 MiB,
             from 2 MiB, from 4 MiB, ... and from 32 GiB.
         pinned_use_register: Whether page-locked memory is memory of the process that the driver locks.
@@ -68,6 +70,7 @@ class AllocConf(NamedTuple):
     garbage_collection_threshold: float = 0.0
     expandable_segments: bool = True
     trim_always: bool = False
+    rejects_beyond_limit: bool = False
     roundup_power2_divisions: list[int] = [0] * _STEPS
     memory_fraction: float | None = None
     pinned_use_register: bool = False
@@ -84,6 +87,7 @@ class AllocConf(NamedTuple):
         settings.garbage_collection_threshold = self.garbage_collection_threshold
         settings.expandable_segments = self.expandable_segments
         settings.trim_always = self.trim_always
+        settings.rejects_beyond_limit = self.rejects_beyond_limit
         settings.roundup_power2_divisions = self.roundup_power2_divisions
         return settings
 
@@ -275,6 +279,7 @@ _READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "pinned_use_background_threads": ("pinned_background", _read_bool),
     "pinned_use_cuda_host_register": ("pinned_use_register", _read_bool),
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_divisions),
+    "throw_on_cudamalloc_oom": ("rejects_beyond_limit", _read_bool),
     "trim": ("trim_always", _read_trim),
     # These options of torch have no effect in tcuda. They are allowed, so that a text for torch can stay as it is.
     "graph_capture_record_stream_reuse": (None, _read_bool),
@@ -283,6 +288,5 @@ _READERS: dict[str, tuple[str | None, Callable[[str], object]]] = {
     "pinned_max_cached_size_mb": (None, _mebibytes(0)),
     "pinned_max_round_threshold_mb": (None, _mebibytes(0)),
     "release_lock_on_cudamalloc": (None, _read_bool),
-    "throw_on_cudamalloc_oom": (None, _read_bool),
 }
 """For each option, the attribute of :class:`AllocConf`, or None without an effect, and the reader of the value."""

@@ -88,7 +88,7 @@ class TestRecording:
         allocate()
         assert actions() == []
 
-    @pytest.mark.parametrize(("enabled", "count"), [("all", 3), (True, 3), ("state", 0), (None, 0), (False, 0)])
+    @pytest.mark.parametrize(("enabled", "count"), [("all", 3), (True, 3), ("state", 1), (None, 0), (False, 0)])
     def test_each_value_of_enabled(self, xp: Any, enabled: Any, count: int) -> None:
         _record_memory_history(enabled)
         allocate()

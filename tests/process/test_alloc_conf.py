@@ -59,6 +59,7 @@ class TestReading:
             garbage_collection_threshold=0.0,
             expandable_segments=True,
             trim_always=False,
+            rejects_beyond_limit=False,
             roundup_power2_divisions=[0] * 16,
             memory_fraction=None,
         )
@@ -88,6 +89,8 @@ class TestReading:
             ("pinned_reserve_segment_size_mb:512", "pinned_reserve", 512 * MIB),
             ("pinned_use_background_threads:True", "pinned_background", True),
             ("pinned_use_cuda_host_register:True", "pinned_use_register", True),
+            ("throw_on_cudamalloc_oom:True", "rejects_beyond_limit", True),
+            ("throw_on_cudamalloc_oom:False", "rejects_beyond_limit", False),
             ("trim:always", "trim_always", True),
             ("trim:needed", "trim_always", False),
         ],
@@ -109,7 +112,6 @@ class TestReading:
             "pinned_max_cached_size_mb:0",
             "pinned_max_round_threshold_mb:3",
             "release_lock_on_cudamalloc:True",
-            "throw_on_cudamalloc_oom:False",
         ],
     )
     def test_options_of_torch_without_an_effect_are_accepted(self, text: str) -> None:
