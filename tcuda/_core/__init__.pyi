@@ -1825,6 +1825,7 @@ class Settings:
     garbage_collection_threshold: float
     expandable_segments: bool
     trim_always: bool
+    rejects_beyond_limit: bool
     roundup_power2_divisions: list[int]
 
 class Driver:
