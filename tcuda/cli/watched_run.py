@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
                     found["syncs"] = counter.counts()
             found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
             output.write(found)
-            if found["races"] or (options.possible and found["possible"]):
+            if found["races"] or found["unwritten_reads"] or (options.possible and found["possible"]):
                 return _FOUND
             return ending.status or (0 if found["operations"] else _NOTHING_WATCHED)
 
@@ -126,8 +126,8 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
 
 def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, Any]:
     """Take the frames of the command away from the stacks of ``report``, and return ``report``."""
-    for race in (*report["races"], *report["possible"]):
-        for part in filter(None, (race[name] for name in _PARTS)):
+    for race in (*report["races"], *report["unwritten_reads"], *report["possible"]):
+        for part in filter(None, map(race.get, _PARTS)):
             for name in _STACKS & part.keys():
                 part[name] = part[name] and without_callers(part[name], command)
     return report
@@ -217,7 +217,7 @@ def _with_children(report: dict[str, Any], children: _process_reports.Found) -> 
 
     A race that several processes have found is kept once. ``"processes"`` of a race has the processes.
     """
-    for kind in ("races", "possible"):
+    for kind in ("races", "unwritten_reads", "possible"):
         known = {_same(race): race for race in report[kind]}
         for race in known.values():
             race["processes"] = []
@@ -236,8 +236,10 @@ def _with_children(report: dict[str, Any], children: _process_reports.Found) -> 
 
 def _same(race: dict[str, Any]) -> str:
     """Return what equal races of several processes have in common: the operations, their streams and their lines."""
-    accesses = [[access and access.get(part) for part in _OF_ACCESS] for access in (race["previous"], race["current"])]
-    return json.dumps([race["kind"], race["use_after_free"], race["missing"], accesses])
+    accesses = [
+        [access and access.get(part) for part in _OF_ACCESS] for access in (race.get("previous"), race["current"])
+    ]
+    return json.dumps([race["kind"], race.get("use_after_free"), race.get("missing"), accesses])
 
 
 @contextlib.contextmanager

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.browser import Document, needs_browser, show_page, use_page
-from support.race_reports import FILE, MAIN, OTHER, SIDE, access, nasty, race, race_in_kernel, report, several, step
+from support.race_reports import (
+    FILE,
+    MAIN,
+    OTHER,
+    SIDE,
+    access,
+    nasty,
+    race,
+    race_in_kernel,
+    report,
+    several,
+    step,
+    unwritten_read,
+)
 from support.snapshots import NASTY
 from tcuda._viz.races import render
 
@@ -64,6 +77,13 @@ def test_a_browser_shows_the_list_of_races(show: Callable[..., Document]) -> Non
         "Possible read after writeadd train.py:12kernel train.py:33",
     ]
     assert len(re.findall(r'aria-current="true"', document.body)) == 1
+
+
+def test_a_browser_counts_reads_of_unwritten_memory_apart_from_races(show: Callable[..., Document]) -> None:
+    document = show(report(race(), unwritten_reads=[unwritten_read()]))
+    assert (document.text_of("total-races"), document.text_of("total-unwritten")) == ("1", "1")
+    assert "<title>train.py: 1 race, 1 read of unwritten memory</title>" in document.text
+    assert document.text_of("list-note") == "2 findings"
 
 
 def test_a_browser_shows_what_is_missing(show: Callable[..., Document]) -> None:
