@@ -111,10 +111,10 @@ class Summary:
         if race["doubt"]:
             yield f"   possible: {printable(race['doubt'])}"
         before = race["before"]
-        where = f" before {self._line(before['file'], before['line'])}" if before else ""
-        yield (
-            f"   missing: {printable(race['missing'])}{where}" if race["missing"] else f"   {printable(race['advice'])}"
-        )
+        if race["missing"] and before:
+            yield f"   missing: {printable(race['missing'])} before {self._line(before['file'], before['line'])}"
+        else:
+            yield f"   {'missing: ' if race['missing'] else ''}{printable(race['advice'])}"
 
     def _place(self, stack: Sequence[dict[str, Any]]) -> str:
         """Return the line of the program to which a stack belongs."""

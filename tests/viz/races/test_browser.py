@@ -219,13 +219,13 @@ def test_the_default_streams_of_two_threads_have_lanes_of_their_own(show: Callab
 def test_the_advice_is_shown_if_it_says_more_than_the_call(show: Callable[..., Document]) -> None:
     file = FILE.rpartition("/")[2]
     usual = f"`side.wait_stream(main)` before line 14 of {file} orders them."
-    more = f"`side.wait_stream(main)` before line 14 of {file}, which frees the array, orders them."
+    more = f"`side.wait_stream(main)` before line 14 of {file}, which uses the array last, orders them."
     for advice in (usual, "`side.wait_stream(main)` before cell [3], line 14 orders them."):
         document = show(report(race(advice=advice)))
         assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
     document = show(report(race(advice=more)))
     assert words_of(document, "div", "fix")[0].endswith(
-        "before line 14 of train.py, which frees the array, orders them."
+        "before line 14 of train.py, which uses the array last, orders them."
     )
     assert document.body.count("<code>side.wait_stream(main)</code>") == 2
 
