@@ -26,6 +26,7 @@ from tcuda.cli.outputs import PAGE, remove_earlier, require_free
 from tcuda.cli.race_report import REPORT, Output
 from tcuda.cli.terminal import console
 from tcuda.emulation._children import pass_on_as_cupy
+from tcuda.emulation._variables import require_valid
 from tcuda.emulation.rtc import checks
 from tcuda.sanitizer import check
 
@@ -72,7 +73,8 @@ def run(options: argparse.Namespace) -> int:
         told = _choose_devices(options.emulated)
         if options.kernels:
             _look_into_kernels()
-    except (RuntimeError, ValueError) as error:
+        require_valid(emulated=is_emulated())
+    except (OSError, RuntimeError, ValueError) as error:
         options.usage_error(in_one_line(error))
     for path, _ in outputs:
         remove_earlier(path)

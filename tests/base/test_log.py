@@ -150,7 +150,7 @@ def test_nothing_is_printed_or_imported_without_the_variable(fresh_output_of: Ou
 
 
 def test_a_level_that_does_not_exist_is_refused(run_python: RunPython) -> None:
-    done = run_python("import tcuda", TCUDA_LOG="loud")
+    done = run_python("import tcuda; tcuda.init()", TCUDA_LOG="loud")
     assert "ValueError: TCUDA_LOG is 'loud'; it can be 'debug', 'info', 'warning', 'error'." in done.stderr
 
 
