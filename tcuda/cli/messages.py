@@ -8,7 +8,7 @@ import os
 def in_one_line(error: Exception) -> str | None:
     """Return a message of one line for ``error``; None if ``error`` comes from a bug in tcuda."""
     if isinstance(error, MemoryError):
-        text = "There is not enough memory."
+        text = str(error) or "There is not enough memory."
     elif isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.strerror}: {str(error.filename)!r}"
     elif isinstance(error, OSError | RuntimeError | ValueError):
