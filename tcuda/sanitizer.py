@@ -16,9 +16,9 @@ from tcuda._base.scope import Scope
 from tcuda._core import cleanup_on_error
 from tcuda._sanitizer import CUDASanitizerErrors
 from tcuda._sanitizer._checks import ActiveCheck, checked_mode
-from tcuda._sanitizer._errors import KernelRaceError, RaceWarning
+from tcuda._sanitizer._errors import KernelRaceError, RaceWarning, UnwrittenReadError
 from tcuda._sanitizer._kernel_race import KernelMemory, KernelRace, KernelRaceAccess
-from tcuda._sanitizer._race import Race, RaceAccess, RaceAllocation
+from tcuda._sanitizer._race import Finding, Race, RaceAccess, RaceAllocation
 from tcuda._sanitizer._report import Report
 from tcuda._sanitizer._suppressions import suppress, suppressed
 from tcuda._sanitizer._unwritten_read import UnwrittenRead
@@ -33,6 +33,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 __all__ = [
     "CUDASanitizerErrors",
+    "Finding",
     "KernelMemory",
     "KernelRace",
     "KernelRaceAccess",
@@ -44,6 +45,7 @@ __all__ = [
     "Report",
     "UnwrittenMemoryError",
     "UnwrittenRead",
+    "UnwrittenReadError",
     "check",
     "suppress",
     "suppressed",

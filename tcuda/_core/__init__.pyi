@@ -951,6 +951,13 @@ def cleanup_on_error(function: _F, mend: Callable[[Any], object]) -> _F:
     No signal handler can run between the two calls, so ``mend`` always follows a ``function`` that fails.
     """
 
+def finalizing(function: _F) -> _F:
+    """Return a ``__del__`` that calls ``function``.
+
+    If a signal handler raises ``KeyboardInterrupt`` or ``SystemExit`` in the middle, the code that runs next in this
+    thread raises the exception. Python would drop the exception in a destructor.
+    """
+
 class DeviceScope:
     """Context manager that makes the device ``idx`` current; a negative ``idx`` has no effect."""
 

@@ -117,7 +117,7 @@ class TestCollect:
             for _ in range(2):
                 race()
         data = json.loads(json.dumps(report.as_dict()))
-        assert list(data) == ["version", "races", "possible", "operations", "suppressed", "syncs"]
+        assert list(data) == ["version", "races", "unwritten_reads", "possible", "operations", "suppressed", "syncs"]
         assert (data["version"], data["operations"], data["suppressed"], data["syncs"]) == (1, 4, 0, [])
         assert data["races"][0]["count"] == 2
         assert data["races"][0]["overlap"][1] == BYTES
@@ -155,7 +155,7 @@ class TestCollect:
     def test_a_race_of_another_report_has_no_count(self) -> None:
         with check(mode="collect") as report:
             race()
-        with pytest.raises(ValueError, match="The race is not in this report"):
+        with pytest.raises(ValueError, match="The finding is not in this report"):
             Report().count(report[0])
 
 

@@ -67,12 +67,16 @@ void bind_callables(nb::module_ &module) {
             return checked(make_forwarder(type.ptr(), target.ptr()));
         },
         nb::arg("target"));
+    const nb::object method = checked(make_cleanup_on_error_type());
     module.def(
         "cleanup_on_error",
-        [type = checked(make_cleanup_on_error_type())](nb::object function, nb::object mend) {
-            return checked(make_cleanup_on_error(type.ptr(), function.ptr(), mend.ptr()));
+        [method](nb::object function, nb::object mend) {
+            return checked(make_cleanup_on_error(method.ptr(), function.ptr(), mend.ptr()));
         },
         nb::arg("function"), nb::arg("mend"));
+    module.def(
+        "finalizing", [method](nb::object function) { return checked(make_finalizing(method.ptr(), function.ptr())); },
+        nb::arg("function"));
 }
 
 } // namespace tcuda

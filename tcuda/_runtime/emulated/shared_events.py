@@ -15,6 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
+from tcuda._core import finalizing
 from tcuda._runtime.emulated.calls import failure
 from tcuda._runtime.emulated.events import Event
 from tcuda._runtime.emulated.process_files import SIZE, FileUnavailable, ProcessFile
@@ -239,6 +240,7 @@ class SharedEvents:
             self._pages.append(_Page(self._descriptor, number))
         return self._pages[number]
 
+    @finalizing
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at the end of the process, `os` may be gone
         if self._descriptor is not None:
             try:  # noqa: SIM105  # `contextlib` may be gone, too
