@@ -948,6 +948,12 @@ def cleanup_on_error(function: _F, mend: Callable[[Any], object]) -> _F:
     No signal handler can run between the two calls, so ``mend`` always follows a ``function`` that fails.
     """
 
+def call_reported(function: Callable[[], object]) -> None:
+    """Call ``function``, and report an error as Python reports an error in a destructor.
+
+    ``KeyboardInterrupt`` is raised in the code that runs next in this thread.
+    """
+
 class DeviceScope:
     """Context manager that makes the device ``idx`` current; a negative ``idx`` has no effect."""
 
