@@ -633,6 +633,12 @@ def watch_pages(ranges: Sequence[tuple[int, int, bool]], seen: Callable[[int, bo
 def end_watch_of_pages() -> None:
     """Watch no memory of the host, and give the signal ``SIGSEGV`` back."""
 
+def notice_system_calls() -> None:
+    """Notice from now on the system calls that use watched memory, in the modules that are loaded now.
+
+    Such a call is told as an access of the host, and does its work. The watch stays until the process ends.
+    """
+
 class PauseOfWatch:
     """Context manager during which no access to the host's memory is noticed."""
 

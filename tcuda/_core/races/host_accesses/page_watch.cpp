@@ -129,6 +129,7 @@ public:
             if (!contains(ranges, range))
                 open(range);
         watched_.swap(ranges);
+        note_bounds();
         for (const WatchedRange &range : watched_)
             if (pauses_ == 0 && !contains(ranges, range))
                 protect(range);
@@ -153,6 +154,31 @@ public:
         start_keeper();
         for (const WatchedRange &range : watched_)
             protect(range);
+    }
+
+    bool watches() const noexcept { return end_.load(std::memory_order_relaxed) != 0; }
+
+    PageWatch::Touch touch(std::uintptr_t begin, std::uintptr_t end, bool write) noexcept {
+        if (end <= begin_.load(std::memory_order_relaxed) || end_.load(std::memory_order_relaxed) <= begin ||
+            mutex_.is_held_here())
+            return {0, nullptr};
+        const std::lock_guard<OwnedMutex> held(mutex_);
+        const auto found = std::find_if(watched_.begin(), watched_.end(), [&](const WatchedRange &range) {
+            return range.begin < end && begin < range.end && (write || range.reads);
+        });
+        if (pauses_ > 0 || found == watched_.end())
+            return {0, nullptr};
+        open(*found);
+        const std::uintptr_t address = std::max(begin, found->begin);
+        watched_.erase(found);
+        return {address, seen_};
+    }
+
+    void keep_handler() noexcept {
+        if (!watches() || mutex_.is_held_here())
+            return;
+        const std::lock_guard<OwnedMutex> held(mutex_);
+        install_again();
     }
 
     // False if the address is not watched.
@@ -206,6 +232,7 @@ public:
         for (const WatchedRange &range : watched_)
             open(range);
         watched_.clear();
+        note_bounds();
         pauses_ = 0;
         uninstall();
         mutex_.unlock();
@@ -225,6 +252,11 @@ private:
         mprotect(reinterpret_cast<void *>(range.begin), range.end - range.begin, PROT_READ | PROT_WRITE);
     }
 
+    void note_bounds() noexcept {
+        begin_.store(watched_.empty() ? 0 : watched_.front().begin, std::memory_order_relaxed);
+        end_.store(watched_.empty() ? 0 : watched_.back().end, std::memory_order_relaxed);
+    }
+
     // Installs the handler, also again if another library has installed its own since.
     void install();
     bool try_to_install() noexcept;
@@ -236,9 +268,11 @@ private:
     void start_keeper() noexcept;
     void keep() noexcept;
     bool keep_once(int &idle) noexcept; // false at the end of the keeper
+    bool install_again() noexcept;      // false if no pages are protected
 
     OwnedMutex mutex_;
-    Ranges watched_;
+    Ranges watched_; // in order
+    std::atomic<std::uintptr_t> begin_{0}, end_{0}; // of the ranges when they changed last; 0 if there are none
     PageWatch::Seen seen_ = nullptr;
     int pauses_ = 0;
     std::atomic<const SignalAction *> before_{nullptr}; // the handler that was installed last before this one
@@ -347,15 +381,20 @@ bool State::keep_once(int &idle) noexcept {
     // After before_fork(), another thread may be the keeper already.
     if (!keeps_ || keeper_.get_id() != std::this_thread::get_id())
         return false;
-    const bool protects = pauses_ == 0 && !watched_.empty();
-    idle = protects ? 0 : idle + 1;
+    idle = install_again() ? 0 : idle + 1;
+    keeps_ = idle < idle_intervals;
+    return keeps_;
+}
+
+bool State::install_again() noexcept {
+    if (pauses_ > 0 || watched_.empty())
+        return false;
     SignalAction now{};
     // While a kernel of an emulated device runs, the handler of the core for kernels is above this one. A handler that
     // reports a crash, such as that of faulthandler, takes itself away and then ends the process.
-    if (protects && passing_ == 0 && sigaction(SIGSEGV, nullptr, &now) == 0 && !segv_action_of_program.is_own(now))
+    if (passing_ == 0 && sigaction(SIGSEGV, nullptr, &now) == 0 && !segv_action_of_program.is_own(now))
         try_to_install();
-    keeps_ = idle < idle_intervals;
-    return keeps_;
+    return true;
 }
 
 } // namespace
@@ -376,6 +415,14 @@ std::uintptr_t PageWatch::page_end(std::uintptr_t address) noexcept {
 void PageWatch::watch(std::vector<WatchedRange> ranges, Seen seen) { state().replace(whole_pages(ranges), seen); }
 
 void PageWatch::end() noexcept { state().replace({}, nullptr); }
+
+bool PageWatch::watches() noexcept { return state().watches(); }
+
+PageWatch::Touch PageWatch::touch(std::uintptr_t begin, std::uintptr_t end, bool write) noexcept {
+    return state().touch(begin, end, write);
+}
+
+void PageWatch::keep_handler() noexcept { state().keep_handler(); }
 
 PageWatch::Pause::Pause() noexcept { state().pause(); }
 
