@@ -234,12 +234,10 @@ State &state() {
     return state.get();
 }
 
-// The C library itself, and this module, which calls the real functions.
-bool is_left_alone(const std::string &path) {
-    Dl_info own, library;
-    const bool known = dladdr(reinterpret_cast<void *>(&notice), &own) != 0 &&
-                       dladdr(reinterpret_cast<void *>(&::sigaction), &library) != 0;
-    return !known || path == own.dli_fname || path == library.dli_fname || path.find("/ld-linux") != path.npos;
+// This module calls the real functions.
+bool is_this_module(const std::string &path) {
+    Dl_info own;
+    return dladdr(reinterpret_cast<void *>(&notice), &own) == 0 || path == own.dli_fname;
 }
 
 void notice_in(const std::string &path) {
@@ -278,7 +276,7 @@ void notice() {
     std::vector<std::string> paths = LoadedModule::paths();
     paths.emplace_back(); // the program itself
     for (const std::string &path : paths)
-        if (mine.seen.insert(path).second && !is_left_alone(path))
+        if (mine.seen.insert(path).second && !is_this_module(path))
             notice_in(path);
 }
 
