@@ -68,8 +68,8 @@ class check(Scope):
 
     In each mode, the logger ``tcuda.sanitizer`` of :mod:`logging` gets each new race, too.
 
-    A coroutine function can be decorated too. If a race is found in a destructor, where Python drops exceptions, the
-    error is raised at the end of the block.
+    A coroutine function can be decorated too. Python drops the exceptions of destructors, and those that end a thread.
+    If a race is found there, the error is raised at the end of the block.
 
     Args:
         mode: ``"raise"`` prints every race to the standard error output, and the operation that found the race raises

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda import _core
 from tcuda._backend import backend_of
+from tcuda._base.extension_modules import listen, stop_listening
 from tcuda._base.scope import undone_by
 from tcuda._process.fork import call_in_child
 from tcuda._process.ledger import ledger_if_any
@@ -135,6 +136,7 @@ def _detach(cuda: Runtime | None) -> None:
         mpi_calls, _mpi_calls = _mpi_calls, None
         if mpi_calls is not None:
             mpi_calls.end()
+        stop_listening(_core.notice_system_calls)
         backend_of(cuda).watch_kernels(False)
         cuda.watchRaces(None)
         _started.detector.detach()
@@ -153,6 +155,8 @@ def _attach(cuda: Runtime) -> None:
     _started.detector.attach(ledger)
     _mpi_calls = MpiCalls(_started.detector)
     _mpi_calls.begin()
+    listen(_core.notice_system_calls)
+    _core.notice_system_calls()
 
 
 def _forget_in_child() -> None:

@@ -129,7 +129,7 @@ class ActiveCheck:
         return self in _active
 
     def raise_lost(self) -> None:
-        """Raise the errors that Python has dropped because they were raised in a destructor.
+        """Raise the errors that Python has dropped because they were raised in a destructor, or ended a thread.
 
         Raises:
             CUDASanitizerErrors: There were such errors.

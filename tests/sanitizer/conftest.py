@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +20,7 @@ def _nothing_stays_attached(runtime: Runtime) -> Iterator[None]:
     from tcuda._process import races
     from tcuda._sanitizer import _checks, _suppressions
 
-    hook = sys.unraisablehook
+    hooks = sys.unraisablehook, threading.excepthook
     assert _checks._active == ()
     yield
     left = [*_checks._active]
@@ -28,5 +29,6 @@ def _nothing_stays_attached(runtime: Runtime) -> Iterator[None]:
     assert not left
     assert races._started is None
     assert races._is_attached is False
-    assert sys.unraisablehook is hook
+    assert sys.unraisablehook is hooks[0]
+    assert threading.excepthook is hooks[1]
     assert _suppressions._in_force == ()

@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -19,6 +19,8 @@ from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, Report, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from support.fixture_types import RunPython
 
 pytestmark = pytest.mark.emulated
 
@@ -318,7 +320,7 @@ class TestArguments:
 
 
 class TestDestructors:
-    """Python drops the exception of a destructor."""
+    """Python drops the exception of a destructor, and that of a thread."""
 
     class Careless:
         def __del__(self) -> None:
@@ -356,6 +358,37 @@ class TestDestructors:
         with check():
             sys.unraisablehook = programs
         assert sys.unraisablehook is programs
+
+    DROPPING: ClassVar = {
+        "a destructor": "type('Careless', (), {'__del__': lambda self: race()})()",
+        "a thread": "thread = threading.Thread(target=race); thread.start(); thread.join()",
+    }
+    PROGRAM = """
+import threading
+import tcuda
+from tcuda import xp
+def race():
+    x, side = xp.zeros(10), tcuda.Stream()
+    with tcuda.stream(side):
+        x += 1
+try:
+    with tcuda.sanitizer.check({mode!r}):
+        {dropping}
+        print("goes on", flush=True)
+except (tcuda.sanitizer.CUDASanitizerErrors, tcuda.sanitizer.RaceWarning) as error:
+    print(type(error).__name__)
+print(all(getattr(module, name) is getattr(module, f"__{{name}}__")
+    for module, name in [(__import__("sys"), "unraisablehook"), (threading, "excepthook")]))
+"""
+
+    @pytest.mark.parametrize("mode", ["raise", "warn"])
+    @pytest.mark.parametrize("what", DROPPING)
+    def test_a_program_gets_the_dropped_error(self, what: str, mode: str, run_python: RunPython) -> None:
+        program = self.PROGRAM.format(mode=mode, dropping=self.DROPPING[what])
+        done = run_python(program, TCUDA_RUNTIME="emulated")  # makes errors of warnings
+        error = "CUDASanitizerErrors" if mode == "raise" else "RaceWarning"
+        assert done.stdout.split("\n") == ["goes on", error, "True", ""], done.stderr
+        assert done.stderr.count(f"{error}: ") == 1  # Python's own report of the dropped error
 
 
 def test_an_exception_ends_the_check() -> None:
