@@ -34,16 +34,19 @@ class Work(NamedTuple):
     Attributes:
         kernels: The name of the function that launches the kernels, in the names of a :class:`Side`.
         pool: The name of the pool whose memory the graph uses; None for a new pool for each graph.
+        block: Whether the capture is a block of ``graph()``, and not two calls.
     """
 
     kernels: str
     pool: str | None = None
+    block: bool = False
 
 
 WORKS = {
     "20 kernels": Work("in_place"),
     "20 kernels and 20 arrays in a kept pool": Work("with_arrays", "handle"),
     "20 kernels and 20 arrays in a new pool": Work("with_arrays"),
+    "20 kernels in a block of graph()": Work("in_place", block=True),
 }
 
 
@@ -117,7 +120,25 @@ def _capture(name: str, of: Side, work: Work) -> Callable[[], Steps]:
     kernels = of.names[work.kernels]
     if name == "below":
         return _by_cupy(of.names["s"] if ON_CUDA else tcuda.xp.cuda.Stream(non_blocking=True), kernels)
+    if work.block:
+        return _in_block(of.names["cuda"], of.names["s"], kernels)
     return _by_graph(of.names["cuda"], of.names["s"], kernels, None if work.pool is None else of.names[work.pool])
+
+
+def _in_block(cuda: Any, stream: Any, kernels: Callable[[], None]) -> Callable[[], Steps]:
+    def capture() -> Steps:
+        now = time.perf_counter_ns
+        start = now()
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph, stream=stream):
+            begun = now()
+            kernels()
+            launched = now()
+        ended = now()
+        del graph
+        return _steps(start, begun, launched, ended, now())
+
+    return capture
 
 
 def _by_graph(cuda: Any, stream: Any, kernels: Callable[[], None], pool: Any) -> Callable[[], Steps]:

@@ -57,6 +57,7 @@ from tcuda._process import initialization as _initialization
 from tcuda._process.devices import DeviceArgument
 from tcuda._process.ipc import ipc_collect
 from tcuda._process.lazy import _lazy_call, _lazy_init, init, is_initialized
+from tcuda._process.lazy import read_variables as _read_variables
 from tcuda._process.lazy_names import lazy_names as _lazy_names
 from tcuda.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from tcuda.kernels import _compile_kernel
@@ -129,12 +130,12 @@ if _typing.TYPE_CHECKING:
 else:
     __getattr__, __dir__ = _lazy_names(__name__, ("accelerator", "comm", "emulation", "nccl", "sanitizer"))
 
-_log.print_if_asked(_os.environ)
 _initialization.prepare(_raise_out_of_memory, _relieve, _install_generators)
 _refuse_absent_modules()
 _watch_cupy()
+_read_variables(lambda: _log.print_if_asked(_os.environ))
 if {"TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER"} & _os.environ.keys():
-    _wing_module("sanitizer._variables").enable_as_asked(_os.environ)
+    _read_variables(lambda: _wing_module("sanitizer._variables").enable_as_asked(_os.environ))
 
 __all__ = [
     "AcceleratorError",

@@ -63,7 +63,7 @@ RACES_ON_PURPOSE: dict[str, str] = json.loads((DATA / "races_on_purpose.json").r
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_objects_for_the_garbage_collector() -> None:
-    """Hide what earlier modules have left from the garbage collector, because a capture of a graph collects garbage."""
+    """Hide what earlier modules have left from the garbage collector, because many tests collect garbage."""
     gc.collect()
     gc.freeze()
 

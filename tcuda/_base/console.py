@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from tcuda._base.messages import send_to_nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +21,26 @@ _UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 _QUANTITY = re.compile(r"[+-]?[\d,.]+( \S+)?|unknown")
 
 
+class _Messages(Console):
+    """A console for messages beside the output of a command: if their reader is gone, the command goes on."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        with contextlib.suppress(BrokenPipeError):  # earlier versions of rich do not call on_broken_pipe()
+            super().print(*objects, **options)
+            return
+        self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        send_to_nowhere(self.file.fileno())
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console that writes to stdout, or to stderr if ``stderr`` is true."""
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _NEVER_WRAPPED
-    return Console(stderr=stderr, force_terminal=is_terminal, width=width, markup=False, highlight=False)
+    kind = _Messages if stderr else Console
+    return kind(stderr=stderr, force_terminal=is_terminal, width=width, markup=False, highlight=False)
 
 
 def print_table(console: Console, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 
 def in_one_line(error: Exception) -> str | None:
     """Return a message of one line for ``error``; None if ``error`` comes from a bug in tcuda."""
     if isinstance(error, MemoryError):
-        text = "There is not enough memory."
+        text = str(error) or "There is not enough memory."
     elif isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.strerror}: {str(error.filename)!r}"
     elif isinstance(error, OSError | RuntimeError | ValueError):
@@ -21,4 +23,14 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split()))
 
 
-__all__ = ["in_one_line", "printable"]
+def send_to_nowhere(descriptor: int) -> None:
+    """Send the output of a file, whose reader is gone, to nowhere.
+
+    Python flushes stdout and stderr at exit, and would report another failure in many lines.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+__all__ = ["in_one_line", "printable", "send_to_nowhere"]

@@ -636,6 +636,12 @@ def watch_pages(ranges: Sequence[tuple[int, int, bool]], seen: Callable[[int, bo
 def end_watch_of_pages() -> None:
     """Watch no memory of the host, and give the signal ``SIGSEGV`` back."""
 
+def notice_system_calls() -> None:
+    """Notice from now on the system calls that use watched memory, in the modules that are loaded now.
+
+    Such a call is told as an access of the host, and does its work. The watch stays until the process ends.
+    """
+
 class PauseOfWatch:
     """Context manager during which no access to the host's memory is noticed."""
 
@@ -949,6 +955,19 @@ def cleanup_on_error(function: _F, mend: Callable[[Any], object]) -> _F:
     """Return a method that calls ``function`` and, if that raises, calls ``mend(self)`` until ``mend`` returns.
 
     No signal handler can run between the two calls, so ``mend`` always follows a ``function`` that fails.
+    """
+
+def finalizing(function: _F) -> _F:
+    """Return a ``__del__`` that calls ``function``.
+
+    If a signal handler raises ``KeyboardInterrupt`` or ``SystemExit`` in the middle, the code that runs next in this
+    thread raises the exception. Python would drop the exception in a destructor.
+    """
+
+def call_reported(function: Callable[[], object]) -> None:
+    """Call ``function``, and report an error as Python reports an error in a destructor.
+
+    ``KeyboardInterrupt`` is raised in the code that runs next in this thread.
     """
 
 class DeviceScope:
@@ -1825,6 +1844,7 @@ class Settings:
     garbage_collection_threshold: float
     expandable_segments: bool
     trim_always: bool
+    rejects_beyond_limit: bool
     roundup_power2_divisions: list[int]
 
 class Driver:

@@ -192,4 +192,4 @@ def _announce_streams(stream_class: Any, ledger: Ledger) -> None:
             ledger.stream_about_to_be_destroyed(self.device_id, self.ptr)
         destroy(self, *args, **kwargs)
 
-    stream_class.__init__, stream_class.__del__ = announce, retract
+    stream_class.__init__, stream_class.__del__ = announce, _core.finalizing(retract)

@@ -36,6 +36,8 @@ def keep_in_graphs(context: Any) -> None:
 class Capture:
     """A capture that a :class:`tcuda.CUDAGraph` has begun.
 
+    The capture does not keep the graph alive, because a graph that dies ends its capture.
+
     Args:
         graph: The :class:`tcuda.CUDAGraph`.
         stream: The handle of the stream on which the capture was begun.
@@ -60,7 +62,7 @@ class Capture:
     has_lost_body = False
 
     def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int) -> None:
-        self.graph = graph
+        self._graph = weakref.ref(graph)
         self.stream = stream
         self.device = device
         self.number = number
@@ -73,11 +75,20 @@ class Capture:
         self.mode = mode
         self._thread = threading.get_ident()
 
+    @property
+    def graph(self) -> Any:
+        """The :class:`tcuda.CUDAGraph` that has begun the capture; None if the graph dies at this moment."""
+        return self._graph()
+
     def forbids_unsafe_calls(self) -> bool:
         """Return whether this thread must neither synchronize nor query any stream (``cudaStreamCaptureMode``)."""
         if self.mode == CAPTURE_GLOBAL:
             return True
-        return self.mode != CAPTURE_RELAXED and self._thread == threading.get_ident()
+        return self.mode != CAPTURE_RELAXED and self.is_of_this_thread()
+
+    def is_of_this_thread(self) -> bool:
+        """Return whether this thread has begun the capture."""
+        return self._thread == threading.get_ident()
 
     def state_for(self, state: PhiloxState, make: Callable[[], Any]) -> Any:
         """Return the captured state that the kernels read for ``state``; the first call makes it with ``make``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tcuda._core import finalizing
 from tcuda._process.lazy import is_initialized
 
 if TYPE_CHECKING:
@@ -20,8 +21,12 @@ def may_call_cuda(
 
 
 def finalizer(release: Callable[[Any], object]) -> Callable[[Any], None]:
-    """Return a ``__del__`` that calls ``release(self)`` if :func:`may_call_cuda` is true."""
+    """Return a ``__del__`` that calls ``release(self)`` if :func:`may_call_cuda` is true.
 
+    Ctrl-C in the middle raises ``KeyboardInterrupt`` right after the ``__del__``, where Python does not drop it.
+    """
+
+    @finalizing
     def __del__(self: object, _allowed: Callable[[], bool] = may_call_cuda) -> None:  # noqa: N807
         if _allowed():
             release(self)

@@ -41,6 +41,7 @@ _running_queued = threading.local()
 _steps: tuple[Step, ...] = ()
 _when_ready: list[Callable[[], object]] = []
 _queued: list[tuple[Callable[[], object], list[str]]] = []
+_wrong: list[Callable[[], object]] = []  # the functions that read variables with bad values
 
 
 _FORKED = (
@@ -91,6 +92,7 @@ def init() -> None:
     Raises:
         RuntimeError: The process has no device, or is a forked child of a process that has used a device.
         DeferredCudaCallError: A call that was queued before failed.
+        ValueError: An environment variable of tcuda has a value that is not allowed.
 
     Example:
         >>> tcuda.init()
@@ -132,6 +134,32 @@ def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
     callable()  # without the lock, because the call may wait for another thread
 
 
+def read_variables(*readers: Callable[[], object]) -> None:
+    """Let each of ``readers`` read its variables of the environment now.
+
+    A variable with a bad value does not end ``import tcuda``, because a command could then not say in one line what is
+    wrong. :func:`require_variables`, which every initialisation calls, reads the variable again and raises the error.
+    """
+    for reader in readers:
+        try:
+            reader()
+        except (OSError, ValueError):
+            _wrong.append(reader)
+
+
+def require_variables() -> None:
+    """Raise the error of a variable that was wrong when tcuda was imported, unless the variable is right by now.
+
+    Raises:
+        OSError: A file that a variable names cannot be read.
+        ValueError: A variable has a value that is not allowed.
+    """
+    with _lock:
+        while _wrong:
+            _wrong[0]()
+            _wrong.pop(0)
+
+
 def set_steps(*steps: Step) -> None:
     """Let initialisation take ``steps``, in this order and before the queued calls.
 
@@ -155,6 +183,7 @@ def _initialize() -> _InUse:
             return _initialized
         if _in_bad_fork:
             raise RuntimeError(_FORKED)
+        require_variables()
         chosen = runtime()
         in_use = _InUse(chosen, backend_of(chosen))
         if getattr(_running_queued, "by_this_thread", False):

@@ -224,6 +224,9 @@ class Runtime(Protocol):
     def streamEndCapture(self, stream: int) -> int: ...
     def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None: ...
 
+    def graphAbandon(self, graph: int) -> None:
+        """Forget a captured graph that has a conditional node whose body failed at the end of its capture."""
+
     def beginGraph(self, ledger: Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
         """Begin ``capture`` (``cudaStreamBeginCapture``), and let its memory come from a pool of ``ledger``.
 

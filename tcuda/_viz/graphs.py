@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _WORD = rb"[\w.\x80-\xff-]+"
@@ -25,25 +26,35 @@ def is_possible() -> bool:
     return shutil.which("dot") is not None
 
 
-def draw(graph: bytes, name: str, output: Path) -> int | None:
-    """Write a picture of a graph, and return the number of nodes; None if the text holds no graph.
+class Drawn(NamedTuple):
+    """A picture of a graph, and the number of nodes."""
+
+    picture: bytes
+    nodes: int
+
+
+def draw(graph: bytes, name: str, format: str) -> Drawn | None:
+    """Return a picture of a graph; None if the text holds no graph.
 
     The graph may come from another person, so the picture gets no links, and ``dot`` reads no files.
 
     Args:
         graph: The graph in the language DOT.
         name: The name of the graph in errors.
-        output: The file to write, whose suffix names the format.
+        format: ``"svg"``, ``"png"`` or ``"pdf"``.
 
     Raises:
         RuntimeError: The program ``dot`` is not installed, or ``dot`` failed.
     """
     # dot's own form of the graph shows clearly where the name and the value of an attribute end.
     plain = _without_links(_dot(name, graph, "-Tcanon"))
-    layout = _dot(name, plain, f"-T{output.suffix[1:].lower()}", f"-o{output}", "-Tplain")
+    with tempfile.TemporaryDirectory(prefix="tcuda-graph-") as folder:
+        output = Path(folder, f"graph.{format}")
+        layout = _dot(name, plain, f"-T{format}", f"-o{output}", "-Tplain")
+        picture = output.read_bytes() if output.exists() else b""  # dot writes nothing for an empty text
     # A label may have several lines, so quoted texts are removed before the lines are counted.
     items = re.findall(rb"^\w+", _QUOTED.sub(b'""', layout), re.MULTILINE)
-    return items.count(b"node") if b"graph" in items else None
+    return Drawn(picture, items.count(b"node")) if b"graph" in items else None
 
 
 def svg(graph: bytes) -> str:
@@ -52,10 +63,8 @@ def svg(graph: bytes) -> str:
     Raises:
         RuntimeError: ``dot`` failed.
     """
-    with tempfile.TemporaryDirectory(prefix="tcuda-graph-") as folder:
-        output = Path(folder, "graph.svg")
-        draw(graph, "the graph", output)
-        text = output.read_text(encoding="utf-8")
+    drawn = draw(graph, "the graph", "svg")
+    text = "" if drawn is None else drawn.picture.decode()
     return text[text.find("<svg") :]
 
 

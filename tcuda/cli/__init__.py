@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
-from tcuda._base.messages import in_one_line
+from tcuda._base.messages import in_one_line, send_to_nowhere
 from tcuda.cli.interrupt import end_at_ctrl_c, ended_by_ctrl_c, interruptible
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _FAILED = 1
+_STDOUT = 1
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except BrokenPipeError:  # The reader of the output, such as `head`, has closed the pipe.
-        _drop_output()
+        send_to_nowhere(_STDOUT)
         return _FAILED
     except Exception as error:
         if _began_as_interrupt(error):
@@ -84,14 +84,7 @@ def _flush_or_drop_output() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
-        _drop_output()
-
-
-def _drop_output() -> None:
-    """Send stdout to nowhere: Python flushes stdout at exit, and would report another failure in many lines."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+        send_to_nowhere(_STDOUT)
 
 
 __all__ = ["command", "main"]

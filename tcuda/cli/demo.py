@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import tcuda
 from tcuda._base.console import console
-from tcuda._base.files import require_writable, write_file
+from tcuda._base.files import write_file
 from tcuda.cli import demo_workers, report
+from tcuda._base.outputs import PAGE, Kind, check_output, remove_earlier
 from tcuda.demo import digits
-from tcuda.demo.checkpoint import Checkpoint
+from tcuda.demo.checkpoint import MARK, Checkpoint
 from tcuda.demo.config import KERNELS, Config
 from tcuda.demo.devices import emulate_for_want_of_gpu
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tcuda.demo.result import Result
 
 _CHECKPOINT = Path("tcuda-demo.npz")
+_KIND = Kind("checkpoint", b"PK", MARK)
 
 _LONGEST_NUMBER = 40
 
@@ -89,13 +91,13 @@ def run(options: argparse.Namespace) -> None:
         options.usage_error(str(error))
     if checkpoint:
         checkpoint.require_fitting(config)
-    if options.memory_viz and config.save_at is not None and options.memory_viz.absolute() == path.absolute():
-        options.usage_error("--memory-viz and --checkpoint name the same file")
     # The files are written late in the training, so a path that cannot be written is refused before the training.
     if config.save_at is not None:
         Checkpoint.require_writable(path)
+        check_output(options, path, _KIND)
     if options.memory_viz:
-        require_writable(options.memory_viz)
+        check_output(options, options.memory_viz, PAGE, [path] if checkpoint or config.save_at is not None else [])
+        remove_earlier(options.memory_viz)
     screen = console(stderr=options.json)
 
     def save(made: Checkpoint) -> None:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._base.files import read_regular_file, require_writable
+from tcuda._base.files import read_regular_file, write_file
 from tcuda._base.terminal import working
 from tcuda._viz.graphs import draw
+from tcuda._base.outputs import Kind, check_output
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
 _LARGEST_FILE = 1 << 28
-_FORMATS = (".svg", ".png", ".pdf")
+_MARK = b"tcuda graph-viz"
+_LAST_CHUNK = 12  # bytes
+
+
+def _marked_png(picture: bytes) -> bytes:
+    """Return a picture with the mark in a chunk of text, which belongs before the last chunk."""
+    chunk = b"tEXtSoftware\0" + _MARK
+    written = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return picture[:-_LAST_CHUNK] + written + picture[-_LAST_CHUNK:]
+
+
+_FORMATS: dict[str, tuple[bytes, Callable[[bytes], bytes]]] = {
+    "svg": (b"<?xml", lambda picture: picture + b"<!-- %s -->\n" % _MARK),
+    "png": (b"\x89PNG", _marked_png),
+    "pdf": (b"%PDF", lambda picture: picture + b"%% %s\n" % _MARK),
+}
+"""The first bytes of each format, and the function that puts the mark into a picture."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +51,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         type=Path,
         help="the picture to write; its suffix .svg, .png or .pdf names the format (FILE with suffix .svg)",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -40,21 +60,21 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         OSError: A file cannot be read or written.
         RuntimeError: The program dot is not installed, or dot failed.
-        ValueError: The file is not a graph, the picture would overwrite the file, or the suffix of the picture names no
-            format.
+        ValueError: The file is not a graph, or the suffix of the picture names no format.
     """
     source = _source(options.file)
     output = options.output or options.file.with_suffix(".svg")
-    if output.suffix.lower() not in _FORMATS:
+    format = output.suffix[1:].lower()
+    if format not in _FORMATS:
         raise ValueError(f"The suffix of {str(output)!r} names no format; use .svg, .png or .pdf.")
-    if output.exists() and output.samefile(options.file):
-        raise ValueError(f"The picture would take the place of the graph {str(output)!r}; give another name with -o.")
-    require_writable(output)
+    begin, mark = _FORMATS[format]
+    check_output(options, output, Kind("picture", begin, _MARK), [options.file])
     with working("drawing the graph"):
-        nodes = draw(source, repr(str(options.file)), output)
-    if nodes is None:
+        drawn = draw(source, repr(str(options.file)), format)
+    if drawn is None:
         raise ValueError(f"{str(options.file)!r} holds no graph. Write one with CUDAGraph.debug_dump().")
-    print(f"{output}: {nodes:,} {'node' if nodes == 1 else 'nodes'}")
+    write_file(output, mark(drawn.picture))
+    print(f"{output}: {drawn.nodes:,} {'node' if drawn.nodes == 1 else 'nodes'}")
 
 
 def _source(file: Path) -> bytes:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base.console import console, memory, print_table
-from tcuda._base.files import require_writable, write_file
+from tcuda._base.files import write_file
 from tcuda._base.messages import printable
 from tcuda._base.terminal import working
+from tcuda._base.outputs import PAGE, check_output
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +37,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         type=Path,
         help="another snapshot: show by site how much more or less memory OTHER has than FILE",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         OSError: A file cannot be read or written.
-        ValueError: The file is not a snapshot, or the page would overwrite the file.
+        ValueError: The file is not a snapshot.
     """
     from tcuda._viz.memory import busiest, devices, peak_sentence, read_snapshot, render
 
@@ -52,12 +53,7 @@ def run(options: argparse.Namespace) -> None:
     if options.compare:
         options.compare.stat()
     output = options.output or options.file.parent / f"{options.file.stem}.html"
-    for snapshot in filter(None, (options.file, options.compare)):
-        if output.exists() and output.samefile(snapshot):
-            raise ValueError(
-                f"The page would take the place of the snapshot {str(output)!r}; give another name with -o."
-            )
-    require_writable(output)
+    check_output(options, output, PAGE, filter(None, (options.file, options.compare)))
     with working(f"reading {printable(str(options.file))} ({memory(options.file.stat().st_size)})"):
         found, stacks = devices(read_snapshot(options.file))
         compared = _comparisons(found, stacks, options.compare) if options.compare else None

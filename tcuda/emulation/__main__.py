@@ -38,8 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     from tcuda._base.program import named_program
     from tcuda._runtime import is_emulated
     from tcuda.emulation import install_as_cupy
-    from tcuda.emulation.rtc import checks
-    from tcuda.emulation.runtime import settings
+    from tcuda.emulation._variables import require_valid
 
     words = list(arguments)
     if words[:1] == ["--"]:
@@ -56,9 +55,7 @@ def main(arguments: Sequence[str]) -> int:
             _refuse("TCUDA_RUNTIME is 'cuda'; this command needs 'emulated' or 'auto', or no such variable")
         run = named_program(words)
         # The devices are made at their first use, because the program may still change CUDA_VISIBLE_DEVICES.
-        settings.check(*settings.from_environment(os.environ))
-        settings.parse_schedule(None, None, os.environ)
-        checks.chosen()
+        require_valid(emulated=True)
     except OSError as error:
         _refuse(f"{error.strerror}: {error.filename!r}")
     except ValueError as error:

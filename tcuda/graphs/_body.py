@@ -10,7 +10,7 @@ from tcuda._base.arguments import a_kind
 from tcuda._base.errors import AcceleratorError
 from tcuda._process.captures import BodyCapture, captures
 from tcuda._process.fork import call_in_child
-from tcuda._process.lazy import cuda
+from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import CONDITIONAL_WHILE, STREAM_NON_BLOCKING
 from tcuda.graphs._end import end_capture
@@ -137,9 +137,18 @@ class Body:
             raise
 
     def _leave(self) -> None:
-        """Make the stream current again that was current before; a second call does nothing."""
+        """Make the stream current again that was current before; a second call does nothing.
+
+        If the stream of the body is not current, a block around the body has ended before the body. Then the current
+        stream stays.
+        """
         if self._scope is not None:
-            self._scope.__exit__(None, None, None)
+            current = backend.current_stream()
+            if current.ptr == self.stream:
+                self._scope.__exit__(None, None, None)
+            elif self._whole.is_of_this_thread():
+                with in_stream(current):
+                    self._scope.__exit__(None, None, None)
             self._scope = None
         if self.capture is not None:
             if self.capture in captures:

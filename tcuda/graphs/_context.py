@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tcuda._base.arguments import a_kind
@@ -32,6 +33,16 @@ never returns the stream that captures; torch's does so once in 32 times."""
 
 call_in_child(_rings.clear)  # a forked child cannot use the streams of its parent
 
+_COLLECT = "TCUDA_GRAPH_GC"
+"""The environment variable by which garbage is collected before a capture."""
+
+
+def _collects_garbage() -> bool:
+    value = os.environ.get(_COLLECT, "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"{_COLLECT} is {value!r}; it can be '0' or '1'.")
+    return value == "1"
+
 
 class graph:
     """Context manager that captures the work of its block into a graph (``torch.cuda.graph``).
@@ -40,8 +51,9 @@ class graph:
     and does not run. So arrays that the block makes have undefined contents before the first :meth:`CUDAGraph.replay`.
     Before the end of the block, the capturing stream must wait for all other streams of the capture.
 
-    Before the capture, the context manager waits for the device, collects garbage and empties the cache, as torch does.
-    If the block raises, the capture is dropped, the stream that was current before is current again, and the exception
+    Before the capture, the context manager waits for the device and empties the cache, as torch does. With
+    ``TCUDA_GRAPH_GC=1``, the context manager also collects garbage, which takes milliseconds in a large program. If the
+    block raises, the capture is dropped, the stream that was current before is current again, and the exception
     propagates.
 
     Args:
@@ -57,6 +69,7 @@ class graph:
         NotImplementedError: ``enable_annotations`` is true.
         TypeError: ``cuda_graph`` is not a graph.
         RuntimeError: ``stream`` is not a stream.
+        ValueError: ``TCUDA_GRAPH_GC`` is neither 0 nor 1.
 
     Example:
         >>> x = xp.zeros(3)
@@ -110,7 +123,8 @@ class graph:
         self._beginning = begun
         begun.context.__enter__()  # before synchronize(), because the stream may be of another device
         synchronize()
-        gc.collect()
+        if _collects_garbage():
+            gc.collect()
         empty_before_capture()
         self.cuda_graph.capture_begin(self.pool, self.capture_error_mode, self.check_input_liveness)
         self._begun = begun

@@ -282,10 +282,7 @@ class CUDAGraph(ChangingGraph):
         try:
             cuda.endGraph(ledger(), capture, flags, keep)
         except AcceleratorError as error:
-            explained = _explained(with_unjoined_streams(error, capture.stream), capture.bodies)
-            if explained is error:
-                raise
-            raise explained from None
+            raise _explained(with_unjoined_streams(error, capture.stream), capture.bodies) from None
         self._take_over(capture)
         self._events, self._host_memory = capture.events, capture.host_memory
         if capture.states:
@@ -308,7 +305,7 @@ class CUDAGraph(ChangingGraph):
         if capture is not None:
             if self._bodies is not None:
                 self._bodies.abandon()
-            _discard_capture(capture.stream, keep=capture.has_lost_body)
+            _discard_capture(capture.stream, has_lost_body=capture.has_lost_body)
             ledger().end_capture(capture.number)
             self._take_over(capture)
             self._leave_capture(capture)
@@ -416,10 +413,7 @@ class CUDAGraph(ChangingGraph):
         try:
             return cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
         except AcceleratorError as error:
-            explained = _explained(error, self._body_graphs)
-            if explained is error:
-                raise
-            raise explained from None
+            raise _explained(error, self._body_graphs) from None
 
     @staticmethod
     def get_currently_capturing_graph() -> CUDAGraph:
@@ -437,9 +431,9 @@ class CUDAGraph(ChangingGraph):
             True
         """
         capture = capture_on(backend.current_stream().ptr)
-        if capture is None:
+        graph: CUDAGraph | None = None if capture is None else capture.graph
+        if graph is None:
             raise RuntimeError("The current stream is not currently capturing into a tcuda.CUDAGraph.")
-        graph: CUDAGraph = capture.graph
         return graph
 
     def register_generator_state(self, Generator: Generator) -> None:  # noqa: N803  # torch's name for it
@@ -557,13 +551,12 @@ class CUDAGraph(ChangingGraph):
     def reset(self) -> None:
         """Delete the captured work and give the memory back. The graph can then capture again.
 
+        If the graph is capturing, the call ends the capture in any state, and drops what was captured so far.
+
         The call does not wait for the device, which may be running the graph. The memory goes back when the device has
         done the work that it has now: at the next allocation, or in :func:`empty_cache`. The memory of arrays that are
         still alive goes back later: when an allocation needs the memory, or in :func:`empty_cache`. The allocator keeps
         up to 2 MiB of one graph for the next capture.
-
-        Raises:
-            RuntimeError: The graph is capturing.
 
         Example:
             >>> x = xp.zeros(3)
@@ -577,8 +570,7 @@ class CUDAGraph(ChangingGraph):
             >>> x
             array([-1., -1., -1.])
         """
-        if self._capture is not None:
-            raise RuntimeError("The graph is being captured: call capture_end() before reset().")
+        self._abandon_capture()  # does nothing if the graph is not capturing
         if self._captured:
             self._release()
 
@@ -632,11 +624,7 @@ class CUDAGraph(ChangingGraph):
             cuda.graphDebugDotPrint(self._graph, str(file), 0)
             return graphs.svg(file.read_bytes())
 
-    def _release_if_captured(self) -> None:
-        if getattr(self, "_captured", False):  # a subclass may not call CUDAGraph.__new__
-            self._release()
-
-    __del__ = finalizer(_release_if_captured)
+    __del__ = finalizer(reset)
 
     # Looking inside
 
@@ -858,16 +846,11 @@ def _forget_in_child() -> None:
 call_in_child(_forget_in_child)
 
 
-def _discard_capture(stream: int, *, keep: bool = False) -> None:
-    """End the capture of ``stream`` in any state of the capture, and delete the captured work.
-
-    Args:
-        stream: The stream.
-        keep: Whether the captured graph is kept for good, which is necessary if the capture of a body failed at its
-            end. CUDA has destroyed the graph of that body then, and would destroy the graph again with its node, which
-            ends the process (seen with the driver of CUDA 13.0).
-    """
+def _discard_capture(stream: int, *, has_lost_body: bool = False) -> None:
+    """End the capture of ``stream`` in any state of the capture, and delete the captured work."""
     with contextlib.suppress(AcceleratorError):
         graph = cuda.streamEndCapture(stream)
-        if not keep:
+        if has_lost_body:
+            cuda.graphAbandon(graph)
+        else:
             cuda.graphDestroy(graph)

@@ -16,10 +16,8 @@ def end_capture(stream: int) -> int:
     try:
         return cuda.streamEndCapture(stream)
     except AcceleratorError as error:
-        named = with_unjoined_streams(error, stream)
-        if named is error:
-            raise
-        raise named from None
+        # A local variable with the error would be a cycle, which keeps the arrays of all callers until it is collected.
+        raise with_unjoined_streams(error, stream) from None
 
 
 def with_unjoined_streams(error: AcceleratorError, stream: int) -> AcceleratorError:

@@ -68,11 +68,11 @@ def while_loop(flag: Any, body: Callable[..., object], *args: Any, **kwargs: Any
             body(*args, **kwargs)
         return
     capture = capture_on(stream) if captures else None
-    if capture is None:
+    graph = None if capture is None else capture.graph
+    if graph is None:
         raise RuntimeError(
             f"{_CALL}: the current stream is capturing, and tcuda did not begin the capture. Capture with tcuda.graph."
         )
-    graph = capture.graph
     graph._begin_body(CONDITIONAL_WHILE, flag, BOOL_OR_INT32, _CALL)
     try:
         body(*args, **kwargs)

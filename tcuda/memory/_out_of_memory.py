@@ -30,6 +30,7 @@ def raise_out_of_memory(
     allocated: int,
     reserved: int,
     largest_free: int,
+    rejected: bool,
 ) -> NoReturn:
     """Raise :class:`tcuda.OutOfMemoryError` with the figures of the core. All sizes are in bytes.
 
@@ -42,13 +43,19 @@ def raise_out_of_memory(
         allocated: The memory of arrays and buffers.
         reserved: The memory that the allocator holds.
         largest_free: The size of the largest free block in the reserved memory.
+        rejected: Whether the allocation was refused without a call of the driver, by ``throw_on_cudamalloc_oom``. As in
+            torch, no observer is called then.
     """
-    for observer in _observers:
-        observer(device, requested, total, free)
+    if not rejected:
+        for observer in _observers:
+            observer(device, requested, total, free)
     used = process_memory(device)
     unallocated = max(0, reserved - allocated)
     sentences = [
-        f"CUDA out of memory. {tried_to_allocate(requested)}.",
+        "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction "
+        f"limit. Requested size: {size_text(requested)}."
+        if rejected
+        else f"CUDA out of memory. {tried_to_allocate(requested)}.",
         f"GPU {device} has a total capacity of {size_text(total)} of which {size_text(free)} is free.",
         f"This process has {size_text(used)} memory in use." if used is not None else "",
         f"This process may reserve at most {size_text(limit)}, as set by set_per_process_memory_fraction()."
@@ -57,7 +64,7 @@ def raise_out_of_memory(
         f"Arrays and buffers use {size_text(allocated)} of the reserved memory, and {size_text(unallocated)} is "
         f"reserved but unallocated. The largest free block has {size_text(largest_free)}.",
         backend.memory_hint,
-        why_nobody_was_called(device),
+        "" if rejected else why_nobody_was_called(device),
         _advice(requested, total, limit, free, unallocated),
     ]
     raise backend.OutOfMemoryError(" ".join(filter(None, sentences)))

@@ -174,8 +174,8 @@ def _record_memory_history(
 
     Args:
         enabled: ``"all"`` records the history and the stacks of live memory. ``"state"`` records the stacks of live
-            memory only. None stops the recording, and drops the history. True and False are torch's older spelling of
-            ``"all"`` and None.
+            memory, and the last event only. None stops the recording, and drops the history. True and False are torch's
+            older spelling of ``"all"`` and None.
         context: The calls whose Python stacks are recorded. ``"all"``: every call, so each event has the stack of the
             call that caused the event. ``"alloc"``: allocations only, so a free, and a segment that is given back, have
             the stack of the allocation. ``"state"``: allocations only, so live memory has stacks, and events have no
@@ -226,7 +226,7 @@ def _record_memory_history(
     if enabled is None:
         ledger().stop_history()
         return
-    ledger().record_history(_CONTEXTS[context], capacity if enabled == "all" else 0, skipped, clear_history)
+    ledger().record_history(_CONTEXTS[context], capacity if enabled == "all" else 1, skipped, clear_history)
 
 
 def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:

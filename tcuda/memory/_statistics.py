@@ -155,15 +155,15 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
     * The figures are ``current``, ``peak``, ``allocated`` and ``freed``.
 
     The counters ``oversize_allocations`` and ``oversize_segments`` have figures, but no pools. The keys
-    ``num_alloc_retries``, ``num_ooms``, ``num_sync_all_streams``, ``num_device_alloc``, ``num_device_free`` and
-    ``max_split_size`` have a single number each. The guide to memory says what each counter counts, and which sources
-    count it.
+    ``num_alloc_retries``, ``num_oom_rejections``, ``num_ooms``, ``num_sync_all_streams``, ``num_device_alloc``,
+    ``num_device_free`` and ``max_split_size`` have a single number each. The guide to memory says what each counter
+    counts, and which sources count it.
 
     Args:
         device: The device; the current device if None.
 
     Returns:
-        A dictionary of 122 numbers, in bytes or counts; an empty dictionary before tcuda is initialised.
+        A dictionary of 123 numbers, in bytes or counts; an empty dictionary before tcuda is initialised.
 
     Raises:
         RuntimeError: ``device`` does not exist.

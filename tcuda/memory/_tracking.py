@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from tcuda._base.arguments import flag
 from tcuda._base.arguments import function as callable_
 from tcuda._base.copying import refusing
-from tcuda._core import Tracker, cleanup_on_error
+from tcuda._core import Tracker, cleanup_on_error, finalizing
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.lazy import is_initialized
 from tcuda._process.ledger import ledger
@@ -297,6 +297,7 @@ class track:
     # The ledger knows the tracker by its address, so a tracker must be detached before it is deleted. A block may never
     # be left, such as the block of an ExitStack that is never closed. `_initialized` is a default argument of
     # `_detach`, because the names of this module may be gone when the interpreter exits.
+    @finalizing
     def __del__(self) -> None:
         self._detach()
 

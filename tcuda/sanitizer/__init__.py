@@ -15,9 +15,9 @@ from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.scope import Scope
 from tcuda._core import cleanup_on_error
 from tcuda.sanitizer._checks import ActiveCheck, checked_mode
-from tcuda.sanitizer._errors import CUDASanitizerErrors, KernelRaceError, RaceWarning
+from tcuda.sanitizer._errors import CUDASanitizerErrors, KernelRaceError, RaceWarning, UnwrittenReadError
 from tcuda.sanitizer._kernel_race import KernelMemory, KernelRace, KernelRaceAccess
-from tcuda.sanitizer._race import Race, RaceAccess, RaceAllocation
+from tcuda.sanitizer._race import Finding, Race, RaceAccess, RaceAllocation
 from tcuda.sanitizer._report import Report
 from tcuda.sanitizer._suppressions import suppress, suppressed
 from tcuda.sanitizer._unwritten_read import UnwrittenRead
@@ -32,6 +32,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 __all__ = [
     "CUDASanitizerErrors",
+    "Finding",
     "KernelMemory",
     "KernelRace",
     "KernelRaceAccess",
@@ -43,6 +44,7 @@ __all__ = [
     "Report",
     "UnwrittenMemoryError",
     "UnwrittenRead",
+    "UnwrittenReadError",
     "check",
     "suppress",
     "suppressed",
@@ -65,8 +67,8 @@ class check(Scope):
 
     In each mode, the logger ``tcuda.sanitizer`` of :mod:`logging` gets each new race, too.
 
-    A coroutine function can be decorated too. If a race is found in a destructor, where Python drops exceptions, the
-    error is raised at the end of the block.
+    A coroutine function can be decorated too. Python drops the exceptions of destructors, and those that end a thread.
+    If a race is found there, the error is raised at the end of the block.
 
     Args:
         mode: ``"raise"`` prints every race to the standard error output, and the operation that found the race raises

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tcuda._base.cells import line_in
+from tcuda._sanitizer._array_names import use_of
 from tcuda.sanitizer._missing import Missing
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def missing_order(
     """
     before = names.place if names.place in (current.launch_stack or current.stack) else current.place
     if freed is not None and names.previous is not None:
-        return _kept_memory(names.previous, freed)
+        return _kept_memory(previous, names.previous, freed)
     if previous.host:  # a request of MPI
         return _completed_request(before, previous)
     if names.current is None or names.previous is None:
@@ -81,15 +82,32 @@ def _completed_request(before: Frame | None, previous: RaceAccess) -> Missing:
     )
 
 
-def _kept_memory(stream: StreamName, freed: RaceAllocation) -> Missing:
-    before = next(iter(freed.freed_stack or ()), None)
-    call = f"tcuda.memory.record_stream(array, {_code(stream)})"
-    where = f"{line_of(before)}, which frees the array," if before is not None else "the array is freed"
+def _kept_memory(previous: RaceAccess, stream: StreamName, freed: RaceAllocation) -> Missing:
+    """Return the call that keeps the memory, at the last use of the array.
+
+    The line that frees the memory is no such place: the line may be that of the next array with the same name, or any
+    line at which Python collects garbage.
+    """
+    used = use_of(freed.stack, previous.launch_stack or previous.stack)
+    if used is None:
+        call, before, where = _recording("array", stream), None, "before the array is freed"
+    else:
+        call, before = _recording(used.name or "array", stream), used.place
+        where = f"before {line_of(before)}, which uses the array last,"
+        if used.name is None and any(_is_same_line(frame, before) for frame in freed.stack):
+            where = f"after {line_of(before)}, which makes the array and uses it last,"
+            before = None  # the array does not exist before the line
     if stream.is_code:
-        return Missing(call, before, f"`{call}` before {where} orders them.")
-    return Missing(
-        call, before, f"A call of tcuda.memory.record_stream() for {stream.text} before {where} orders them."
-    )
+        return Missing(call, before, f"`{call}` {where} orders them.")
+    return Missing(call, before, f"A call of tcuda.memory.record_stream() for {stream.text} {where} orders them.")
+
+
+def _recording(array: str, stream: StreamName) -> str:
+    return f"tcuda.memory.record_stream({array}, {_code(stream)})"
+
+
+def _is_same_line(one: Frame, other: Frame) -> bool:
+    return (one.filename, one.line) == (other.filename, other.line)
 
 
 def _other_thread(before: Frame | None, previous: RaceAccess, name: StreamName) -> Missing:

@@ -12,7 +12,7 @@ import contextvars
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcuda._base.arguments import text
 from tcuda._base.user_code import is_library
@@ -24,7 +24,8 @@ from tcuda.sanitizer._description import race_of, stacks_of
 from tcuda.sanitizer._errors import (
     CUDASanitizerErrors,
     RaceWarning,
-    UnsynchronizedAccessError,
+    error_of,
+    finding_of,
 )
 from tcuda.sanitizer._log import log
 from tcuda.sanitizer._lost import note_lost_errors, stop_noting
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from tcuda.sanitizer._description import Stacks
     from tcuda.sanitizer._found import FoundRace
     from tcuda.sanitizer._found_in_kernel import FoundInKernel
-    from tcuda.sanitizer._kernel_race import KernelRace
-    from tcuda.sanitizer._race import Race
+    from tcuda.sanitizer._race import Finding
     from tcuda.sanitizer._report import Report
 
 MODES = ("raise", "warn", "collect")
@@ -77,7 +77,7 @@ class ActiveCheck:
         self.report = report
         self.possible = possible
         self.may_be_refused = may_be_refused
-        self._lost: list[Race] = []
+        self._lost: list[Finding] = []
         self._before = 0
 
     def begin(self) -> None:
@@ -129,7 +129,7 @@ class ActiveCheck:
         return self in _active
 
     def raise_lost(self) -> None:
-        """Raise the errors that Python has dropped because they were raised in a destructor.
+        """Raise the errors that Python has dropped because they were raised in a destructor, or ended a thread.
 
         Raises:
             CUDASanitizerErrors: There were such errors.
@@ -160,11 +160,11 @@ class ActiveCheck:
                     self._note(other)
                 raise
 
-    def _note(self, found: _core.Race) -> tuple[Race | None, bool]:
+    def _note(self, found: _core.Race) -> tuple[Finding | None, bool]:
         """Add a race to the report; return the race, unless it is suppressed, and whether it is new."""
         return self._noted(stacks_of(found), found, lambda: race_of(found))
 
-    def _noted(self, stacks: Stacks, found: FoundRace, describe: Callable[[], Race]) -> tuple[Race | None, bool]:
+    def _noted(self, stacks: Stacks, found: FoundRace, describe: Callable[[], Finding]) -> tuple[Finding | None, bool]:
         if is_suppressed(stacks.all, found.overlap):
             self.report._suppress(stacks.key, found)
             return None, False
@@ -177,7 +177,7 @@ class ActiveCheck:
         return race, True
 
     def receive_from_kernel(self, found: Sequence[FoundInKernel]) -> None:
-        """Tell the races of one launch in the way of the mode.
+        """Tell the findings of one launch in the way of the mode.
 
         Raises:
             CUDASanitizerErrors: The mode is ``"raise"``.
@@ -195,7 +195,7 @@ class ActiveCheck:
             raise self._errors(*told)
 
     def _raise(self, found: _core.Race) -> None:
-        told: list[Race] = []
+        told: list[Finding] = []
         self._print(found, told)
         if told:  # after an error the detector tells no further race of the call
             for other in _later_of_one_call(found):
@@ -203,7 +203,7 @@ class ActiveCheck:
             _detector.forget()  # an operation that makes the same race again raises an error again
             raise self._errors(*told)
 
-    def _print(self, found: _core.Race, told: list[Race]) -> None:
+    def _print(self, found: _core.Race, told: list[Finding]) -> None:
         """Add a race to ``told`` if the check tells the race, and print the race if it is new."""
         race, is_new = self._note(found)
         if race is not None and self._tells(race):
@@ -211,18 +211,18 @@ class ActiveCheck:
             if is_new:
                 _print(race)
 
-    def _tells(self, race: Race) -> bool:
+    def _tells(self, race: Finding) -> bool:
         return self.possible or race.confidence == "exact"
 
     def _operations(self) -> int:
         return _detector.operations() - self._before
 
-    def _errors(self, *found: Race) -> CUDASanitizerErrors:
-        errors = CUDASanitizerErrors([UnsynchronizedAccessError.of(race) for race in found])
+    def _errors(self, *found: Finding) -> CUDASanitizerErrors:
+        errors = CUDASanitizerErrors([error_of(one) for one in found])
         errors._note_lost = self._note_lost
         return errors
 
-    def _warn(self, race: Race) -> None:
+    def _warn(self, race: Finding) -> None:
         warning = RaceWarning(str(race))
         warning.race = race
         warning._note_lost = self._note_lost
@@ -240,10 +240,10 @@ class ActiveCheck:
         if isinstance(error, RaceWarning):
             found = [error.race]
         elif isinstance(error, CUDASanitizerErrors):
-            found = [one.race for one in error.errors if isinstance(one, UnsynchronizedAccessError)]
+            found = [finding_of(one) for one in error.errors]
         else:
             found = []
-        self._lost += [race for race in found if race is not None]
+        self._lost += [one for one in found if one is not None]
 
 
 def _on_race(found: _core.Race) -> None:
@@ -253,7 +253,7 @@ def _on_race(found: _core.Race) -> None:
         check.receive(found)
 
 
-def tell_races_of_kernel(found: Sequence[FoundInKernel], error: Callable[[list[KernelRace]], BaseException]) -> None:
+def tell_findings_of_kernel(found: Sequence[FoundInKernel], error: Callable[[list[Any]], BaseException]) -> None:
     """Give the findings of a launch to the check of the code that waits for the launch.
 
     Args:
@@ -310,7 +310,7 @@ def _warn_of_refusal(error: RuntimeError) -> None:
     warnings.warn(f"The race detector stays off: {error}", RuntimeWarning, stacklevel=stacklevel())
 
 
-def _print(race: Race) -> None:
+def _print(race: Finding) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):  # a closed stderr must not hide the error
             print(f"{race}\n", end="", file=sys.stderr, flush=True)  # one write, so that threads do not mix lines

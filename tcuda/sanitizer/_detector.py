@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcuda import _core
+from tcuda._base.extension_modules import listen, stop_listening
 from tcuda._base.scope import undone_by
 from tcuda._process.fork import call_in_child
 from tcuda._process.initialization import add_step
@@ -140,6 +141,7 @@ def _detach(cuda: Runtime | None) -> None:
         mpi_calls, _mpi_calls = _mpi_calls, None
         if mpi_calls is not None:
             mpi_calls.end()
+        stop_listening(_core.notice_system_calls)
         _watch_races(cuda, None)
         _started.detector.detach()
         _is_attached = False
@@ -156,6 +158,8 @@ def _attach(cuda: Runtime) -> None:
     _started.detector.attach(ledger)
     _mpi_calls = MpiCalls(_started.detector)
     _mpi_calls.begin()
+    listen(_core.notice_system_calls)
+    _core.notice_system_calls()
 
 
 def _watch_races(cuda: Runtime, detector: _core.RaceDetector | None) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda.sanitizer._access import torchs_text
+from tcuda.sanitizer._race import Race
+from tcuda.sanitizer._unwritten_read import UnwrittenRead
 
 if TYPE_CHECKING:
     import traceback
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from tcuda.sanitizer._access import Access
     from tcuda.sanitizer._kernel_race import KernelRace
-    from tcuda.sanitizer._race import Race
+    from tcuda.sanitizer._race import Finding
 
 
 class SynchronizationError(Exception):
@@ -97,6 +99,35 @@ class UnsynchronizedAccessError(SynchronizationError):
         return torchs_text(self.data_ptr, self.allocation_stack_trace, self.current_access, self.previous_access)
 
 
+class UnwrittenReadError(SynchronizationError):
+    """A kernel reads memory that nothing has written, in a check.
+
+    Attributes:
+        read: The read.
+
+    Example:
+        >>> import tcuda.emulation
+        >>> tcuda.emulation.enable(checks="memory,init")
+        >>> xp = tcuda.emulation.xp
+        >>> code = 'extern "C" __global__ void twice(int* x) { x[threadIdx.x] *= 2; }'
+        >>> try:
+        ...     with tcuda.sanitizer.check():
+        ...         xp.RawKernel(code, "twice")((1,), (2,), (xp.empty(2, "i"),))
+        ... except tcuda.sanitizer.CUDASanitizerErrors as found:
+        ...     error = found.errors[0]
+        >>> type(error).__name__, error.read.kernel
+        ('UnwrittenReadError', 'twice')
+    """
+
+    def __init__(self, read: UnwrittenRead) -> None:
+        """Describe ``read``."""
+        super().__init__(read)
+        self.read = read
+
+    def __str__(self) -> str:
+        return str(self.read)
+
+
 class CUDASanitizerErrors(Exception):
     """The errors of one operation (``torch.cuda._sanitizer.CUDASanitizerErrors``).
 
@@ -130,10 +161,10 @@ class CUDASanitizerErrors(Exception):
 
 
 class RaceWarning(UserWarning):
-    """A race that was found in the mode ``"warn"``.
+    """A race, or a read of unwritten memory, that was found in the mode ``"warn"``.
 
     Attributes:
-        race: All that the detector knows of the race; None if the program made the warning itself.
+        race: All that is known of the race or of the read; None if the program made the warning itself.
 
     Example:
         >>> import warnings
@@ -147,7 +178,7 @@ class RaceWarning(UserWarning):
         ('RaceWarning', 'read after write')
     """
 
-    race: Race | None = None
+    race: Finding | None = None
     _note_lost: Callable[[BaseException], object] | None = None
 
     def __reduce__(self) -> tuple[type[RaceWarning], tuple[object, ...], dict[str, object]]:
@@ -187,3 +218,16 @@ class KernelRaceError(AcceleratorError):
 
     def __reduce__(self) -> tuple[type[KernelRaceError], tuple[tuple[KernelRace, ...], str, int]]:  # type: ignore[override]
         return type(self), (self.races, self.call, self._left_out)
+
+
+def error_of(finding: Finding) -> SynchronizationError:
+    """Return the error that tells of ``finding`` in a check."""
+    if isinstance(finding, UnwrittenRead):
+        return UnwrittenReadError(finding)
+    assert isinstance(finding, Race)
+    return UnsynchronizedAccessError.of(finding)
+
+
+def finding_of(error: SynchronizationError) -> Finding | None:
+    """Return what ``error`` tells of; None if a program has made the error."""
+    return getattr(error, "race", None) or getattr(error, "read", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda.sanitizer._race import Race, RaceAccess
+from tcuda.sanitizer._race import Finding, Race, RaceAccess
 
 if TYPE_CHECKING:
     from tcuda.sanitizer._stacks import Frame
@@ -164,7 +164,52 @@ class KernelMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelRace(Race):
+class KernelFinding(Finding):
+    """What races inside a kernel and reads of unwritten memory in a kernel have in common."""
+
+    current: KernelRaceAccess
+    kernel: str
+    memory: KernelMemory
+
+    @property
+    def accesses(self) -> tuple[KernelRaceAccess, ...]:
+        """The accesses of the finding, in their order."""
+        return (self.current,)
+
+    @property
+    def heading(self) -> str:
+        """The kind of the finding, with the kernel."""
+        return f"{self.kind.capitalize().replace('a kernel', 'the kernel')} `{self.kernel}`"
+
+    @property
+    def _memory_text(self) -> str:
+        allocated = next(iter(self.allocation.stack), None) if self.allocation is not None else None
+        where = f", allocated at {_place(allocated)}" if allocated is not None else ""
+        return f"  Memory: {self.memory.text}{where}"
+
+    @property
+    def _launch_text(self) -> list[str]:
+        launched = next(iter(self.current.launch_stack or self.current.stack), None)
+        return [] if launched is None else [f"  Launched at {_place(launched)}"]
+
+    def as_dict(self) -> dict[str, Any]:
+        memory = self.memory
+        return {
+            **super().as_dict(),
+            "kernel": self.kernel,
+            "memory": {
+                "space": memory.space,
+                "name": memory.name,
+                "index": None if memory.index is None else list(memory.index),
+                "dtype": memory.dtype,
+                "shape": None if memory.shape is None else list(memory.shape),
+                "text": memory.text,
+            },
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRace(KernelFinding, Race):
     """A race inside a kernel: two threads of one launch use the same memory, one of them writes, without order.
 
     The attributes of :class:`Race` are there too. ``kind`` is ``"race in a kernel"``, or ``"benign race in a kernel"``
@@ -190,19 +235,16 @@ class KernelRace(Race):
     """
 
     previous: KernelRaceAccess
-    current: KernelRaceAccess
-    kernel: str
-    memory: KernelMemory
+
+    @property
+    def accesses(self) -> tuple[KernelRaceAccess, ...]:
+        """The previous and the current access."""
+        return self.previous, self.current
 
     @property
     def benign(self) -> bool:
         """Whether both threads write the same value, so that no number depends on their order."""
         return self.kind == BENIGN
-
-    @property
-    def heading(self) -> str:
-        """The kind of the race, with the kernel."""
-        return f"{self.kind.capitalize().replace('a kernel', 'the kernel')} `{self.kernel}`"
 
     @property
     def details(self) -> str:
@@ -216,17 +258,6 @@ class KernelRace(Race):
         ]
         return "\n".join(lines)
 
-    @property
-    def _memory_text(self) -> str:
-        allocated = next(iter(self.allocation.stack), None) if self.allocation is not None else None
-        where = f", allocated at {_place(allocated)}" if allocated is not None else ""
-        return f"  Memory: {self.memory.text}{where}"
-
-    @property
-    def _launch_text(self) -> list[str]:
-        launched = next(iter(self.current.launch_stack or self.current.stack), None)
-        return [] if launched is None else [f"  Launched at {_place(launched)}"]
-
     def __str__(self) -> str:
         same = ", and write the same value" if self.benign else ""
         return f"{self.heading}: two threads use the same memory, and nothing orders them{same}.\n{self.details}"
@@ -239,20 +270,7 @@ class KernelRace(Race):
             >>> data["kernel"], data["memory"]["text"]
             ('total', 'element 0 of `out` (int32, shape (1,))')
         """
-        memory = self.memory
-        return {
-            **super().as_dict(),
-            "kernel": self.kernel,
-            "benign": self.benign,
-            "memory": {
-                "space": memory.space,
-                "name": memory.name,
-                "index": None if memory.index is None else list(memory.index),
-                "dtype": memory.dtype,
-                "shape": None if memory.shape is None else list(memory.shape),
-                "text": memory.text,
-            },
-        }
+        return {**super().as_dict(), "benign": self.benign}
 
 
 def _place(frame: Frame) -> str:

@@ -6,16 +6,16 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tcuda.sanitizer._race import Race
+    from tcuda.sanitizer._race import Finding
 
 _NAME = "tcuda.sanitizer"
 
 
-def log(race: Race) -> None:
-    """Log a race that was found for the first time: an exact race as a warning, a possible race as information.
+def log(race: Finding) -> None:
+    """Log a finding of a check when it is new: a possible race as information, all others as warnings.
 
     Args:
-        race: The race, which the record has as ``race``.
+        race: The race or the read, which the record has as ``race``.
     """
     logging = sys.modules.get("logging")
     if logging is None:  # nobody has imported it, so nobody handles records

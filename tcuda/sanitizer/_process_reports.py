@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from tcuda.sanitizer._found import FoundRace
-    from tcuda.sanitizer._race import Race
+    from tcuda.sanitizer._race import Finding
 
 VARIABLE = "TCUDA_SANITIZER_REPORTS"
 """The variable with the folder to which each process writes its report."""
@@ -64,8 +64,8 @@ class _Written(Report):
         self._file = Path(folder, f"{self._process}-{os.urandom(4).hex()}{_SUFFIX}")
         self.write(finished=False)
 
-    def _add(self, key: Any, race: Race, found: FoundRace) -> None:
-        super()._add(key, race, found)
+    def _add(self, key: Any, finding: Finding, found: FoundRace) -> None:
+        super()._add(key, finding, found)
         self.write(finished=False)
 
     def write(self, *, finished: bool) -> None:

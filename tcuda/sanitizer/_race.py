@@ -1,4 +1,4 @@
-"""A race in plain values: all that the detector knows of two accesses that no order relates."""
+"""A finding in plain values: an access to memory that is wrong, or a race of two accesses that no order relates."""
 
 from __future__ import annotations
 
@@ -163,7 +163,79 @@ class RaceAllocation:
 
 
 @dataclass(frozen=True)
-class Race:
+class Finding:
+    """What a check has found: a :class:`Race`, or an :class:`UnwrittenRead`.
+
+    Attributes:
+        kind: The kind of the finding in words.
+        current: The access at which the mistake was found.
+        overlap: The address of the first byte of which the finding tells, and the number of bytes up to the last one.
+        allocation: The allocation of the memory; None if the memory is older than the detector.
+
+    Example:
+        >>> side = tcuda.Stream()
+        >>> with tcuda.sanitizer.check(mode="collect") as report:
+        ...     x = xp.ones(1000)
+        ...     with tcuda.stream(side):
+        ...         y = x * 2  # side does not wait for the default stream
+        >>> for finding in report:
+        ...     print(isinstance(finding, tcuda.sanitizer.Finding), finding.kind)
+        True read after write
+    """
+
+    kind: str
+    current: RaceAccess
+    overlap: tuple[int, int]
+    allocation: RaceAllocation | None
+
+    @property
+    def accesses(self) -> tuple[RaceAccess, ...]:
+        """The accesses of the finding, in their order."""
+        return (self.current,)
+
+    @property
+    def confidence(self) -> str:
+        """``"exact"``, or ``"possible"`` if it is not known whether the finding is a mistake."""
+        return "exact"
+
+    @property
+    def data_ptr(self) -> int:
+        """The address of the array of the current access."""
+        return self.current.region.address
+
+    def _repr_html_(self) -> str:
+        """Return the page of the finding for a notebook."""
+        found = [{**self.as_dict(), "count": 1}]
+        place = "unwritten_reads" if not isinstance(self, Race) else "races" if self.doubt is None else "possible"
+        report = {
+            **dict.fromkeys(("races", "unwritten_reads", "possible"), ()),
+            place: found,
+            "operations": self.current.number,
+            "suppressed": 0,
+            "syncs": [],
+        }
+        return framed(report, f"{self.kind} in {self.current.operation}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding as plain data, which :mod:`json` can write.
+
+        Example:
+            >>> data = finding.as_dict()  # the finding above
+            >>> data["kind"], data["current"]["operation"]
+            ('read after write', 'multiply')
+        """
+        return {
+            "kind": self.kind,
+            "confidence": self.confidence,
+            "element_range": _listed(self.current.elements),
+            "overlap": list(self.overlap),
+            "allocation": None if self.allocation is None else self.allocation.as_dict(),
+            "current": self.current.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Race(Finding):
     """Two accesses to the same memory that no order relates, at least one of them a write.
 
     Attributes:
@@ -192,16 +264,17 @@ class Race:
         True
     """
 
-    kind: str
     use_after_free: bool
-    current: RaceAccess
     previous: RaceAccess
-    overlap: tuple[int, int]
-    allocation: RaceAllocation | None
     previous_allocation: RaceAllocation | None
     missing: Missing
     doubt: str | None = None
     neighbours: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    @property
+    def accesses(self) -> tuple[RaceAccess, ...]:
+        """The previous and the current access."""
+        return self.previous, self.current
 
     @property
     def confidence(self) -> str:
@@ -243,11 +316,6 @@ class Race:
         return "\n".join(lines)
 
     @property
-    def data_ptr(self) -> int:
-        """The address of the array of the current access."""
-        return self.current.region.address
-
-    @property
     def allocation_stack_trace(self) -> traceback.StackSummary | None:
         """The stack of the allocation, as torch has it; None if the memory is older than the detector."""
         stack = self.allocation.stack if self.allocation is not None else ()
@@ -262,13 +330,6 @@ class Race:
         torchs = torchs_text(self.data_ptr, self.allocation_stack_trace, *self.torchs_accesses)
         return f"{torchs.rstrip()}\n\n{self.details}"
 
-    def _repr_html_(self) -> str:
-        """Return the page of the race for a notebook."""
-        found = {**self.as_dict(), "count": 1}
-        exact, possible = ([found], []) if self.doubt is None else ([], [found])
-        report = {"races": exact, "possible": possible, "operations": self.current.number, "suppressed": 0, "syncs": []}
-        return framed(report, f"{self.kind} in {self.current.operation}")
-
     def as_dict(self) -> dict[str, Any]:
         """Return the race as plain data, which :mod:`json` can write.
 
@@ -279,18 +340,13 @@ class Race:
         """
         before = self.missing.before
         return {
-            "kind": self.kind,
+            **super().as_dict(),
             "use_after_free": self.use_after_free,
-            "confidence": self.confidence,
             "doubt": self.doubt,
             "missing": self.missing.call,
             "advice": self.missing.sentence,
             "before": None if before is None else {"file": before.filename, "line": before.line},
-            "element_range": _listed(self.current.elements),
-            "overlap": list(self.overlap),
-            "allocation": None if self.allocation is None else self.allocation.as_dict(),
             "previous_allocation": None if self.previous_allocation is None else self.previous_allocation.as_dict(),
-            "current": self.current.as_dict(),
             "previous": self.previous.as_dict(),
             "neighbours": list(self.neighbours),
         }

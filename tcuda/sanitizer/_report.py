@@ -1,4 +1,4 @@
-"""The races that a check has found."""
+"""What a check has found: races, and reads of unwritten memory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, overload
 from tcuda._base.copying import refusing
 from tcuda.sanitizer._doubt import is_possible
 from tcuda.sanitizer._html import framed
+from tcuda.sanitizer._race import Race
+from tcuda.sanitizer._unwritten_read import UnwrittenRead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tcuda.sanitizer._found import FoundRace
-    from tcuda.sanitizer._race import Race
+    from tcuda.sanitizer._race import Finding
 
 
 class _Tally:
-    """The number of times that equal races were found.
+    """The number of times that equal findings were made.
 
     The detector counts each race that is told. After a race was forgotten, the detector tells and counts the race anew.
     """
@@ -35,12 +37,13 @@ class _Tally:
 
 
 class Report:
-    """The races that a check has found, in the order in which they were found.
+    """The findings of a check, in the order in which they were found: races, and reads of unwritten memory.
 
-    A report is an iterable of races with a length, so a report without races is false. ``str(report)`` is a text for a
-    person. A race that happens several times, with the same stacks and operations, is kept once and counted. A race is
-    *possible* if it is not known whether both operations use the same bytes. :attr:`possible` has the possible races,
-    which are no part of the length and of the iteration. A notebook shows a report as a page.
+    A report is an iterable of findings with a length, so a report without findings is false. :attr:`races` has the
+    races among them, and :attr:`unwritten_reads` the others. ``str(report)`` is a text for a person. A finding that is
+    made several times, with the same stacks and operations, is kept once and counted. A race is *possible* if it is not
+    known whether both operations use the same bytes. :attr:`possible` has the possible races, which are no part of the
+    length and of the iteration. A notebook shows a report as a page.
 
     Attributes:
         syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``;
@@ -60,8 +63,8 @@ class Report:
 
     def __init__(self) -> None:
         self.syncs: list[dict[str, Any]] = []
-        self._races: dict[Any, tuple[Race, _Tally]] = {}
-        self._possible: dict[Any, tuple[Race, _Tally]] = {}
+        self._exact: dict[Any, tuple[Finding, _Tally]] = {}
+        self._possible: dict[Any, tuple[Finding, _Tally]] = {}
         self._suppressed: dict[Any, _Tally] = {}
         self._operations = 0
         self._running: list[Callable[[], int]] = []
@@ -72,12 +75,17 @@ class Report:
     @property
     def races(self) -> tuple[Race, ...]:
         """The races that are exact."""
-        return tuple(race for race, _ in self._entries(self._races))
+        return tuple(found for found in self if isinstance(found, Race))
+
+    @property
+    def unwritten_reads(self) -> tuple[UnwrittenRead, ...]:
+        """The reads of memory that nothing has written."""
+        return tuple(found for found in self if isinstance(found, UnwrittenRead))
 
     @property
     def possible(self) -> tuple[Race, ...]:
         """The races that are only possible. ``race.doubt`` says why."""
-        return tuple(race for race, _ in self._entries(self._possible))
+        return tuple(race for race, _ in self._entries(self._possible) if isinstance(race, Race))
 
     @property
     def operations(self) -> int:
@@ -86,18 +94,18 @@ class Report:
 
     @property
     def suppressed(self) -> int:
-        """The number of races that suppressions have kept out of the report."""
+        """How many races and reads suppressions have kept out of the report."""
         with self._lock:
             return sum(tally.count for tally in list(self._suppressed.values()))
 
-    def count(self, race: Race) -> int:
-        """Return how often a race of this report has happened.
+    def count(self, finding: Finding) -> int:
+        """Return how often a race or a read of this report has happened.
 
         Args:
-            race: The race.
+            finding: The race or the read.
 
         Raises:
-            ValueError: The race is not in this report.
+            ValueError: The finding is not in this report.
 
         Example:
             >>> side, x = tcuda.Stream(), xp.ones(1000)
@@ -109,40 +117,45 @@ class Report:
             >>> [report.count(race) for race in report.races]
             [3, 2]
         """
-        for known, tally in (*self._entries(self._races), *self._entries(self._possible)):
-            if known is race:
+        for known, tally in (*self._entries(self._exact), *self._entries(self._possible)):
+            if known is finding:
                 return tally.count
-        raise ValueError("The race is not in this report.")
+        raise ValueError("The finding is not in this report.")
 
-    def __iter__(self) -> Iterator[Race]:
-        return iter(self.races)
+    def __iter__(self) -> Iterator[Finding]:
+        return (found for found, _ in self._entries(self._exact))
 
     def __len__(self) -> int:
-        return len(self._races)
+        return len(self._exact)
 
     @overload
-    def __getitem__(self, index: int) -> Race: ...
+    def __getitem__(self, index: int) -> Finding: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Race]: ...
-    def __getitem__(self, index: int | slice) -> Race | Sequence[Race]:
-        return self.races[index]
+    def __getitem__(self, index: slice) -> Sequence[Finding]: ...
+    def __getitem__(self, index: int | slice) -> Finding | Sequence[Finding]:
+        return tuple(self)[index]
 
     def __repr__(self) -> str:
         return f"<tcuda.sanitizer.Report: {self.summary}>"
 
     @property
     def summary(self) -> str:
-        """A line with the number of races, of possible races, of operations and of suppressed races."""
-        possible = f" and {_several(len(self._possible), 'possible race')}" if self._possible else ""
-        found = f"{_several(len(self), 'race')}{possible}"
-        left_out = f"; {_several(self.suppressed, 'race')} suppressed" if self.suppressed else ""
+        """A line with the numbers of races, of reads of unwritten memory, of operations and of suppressed findings."""
+        numbers = [_several(len(self.races), "race")]
+        if self.unwritten_reads:
+            numbers.append(_several(len(self.unwritten_reads), "read", " of unwritten memory"))
+        if self._possible:
+            numbers.append(_several(len(self._possible), "possible race"))
+        found = " and ".join(filter(None, (", ".join(numbers[:-1]), numbers[-1])))
+        left_out = f"; {self.suppressed} suppressed" if self.suppressed else ""
         return f"{found} in {_several(self.operations, 'operation')}{left_out}"
 
     def __str__(self) -> str:
         texts = []
-        for race, tally in (*self._entries(self._races), *self._entries(self._possible)):
-            times = f"\nThis race was found {tally.count} times." if tally.count > 1 else ""
-            texts.append(f"{race}{times}\n\n")
+        for found, tally in (*self._entries(self._exact), *self._entries(self._possible)):
+            noun = "race" if isinstance(found, Race) else "read"
+            times = f"\nThis {noun} was found {tally.count} times." if tally.count > 1 else ""
+            texts.append(f"{found}{times}\n\n")
         return f"{''.join(texts)}{self.summary}"
 
     def _repr_html_(self) -> str:
@@ -153,8 +166,9 @@ class Report:
         """Return the report as plain data, which :mod:`json` can write.
 
         Returns:
-            A dict with ``"version"`` (1), ``"races"`` (a list of dicts, one for each exact race), ``"possible"`` (the
-            same for the possible races), ``"operations"``, ``"suppressed"`` and ``"syncs"``.
+            A dict with ``"version"`` (1), ``"races"`` (a list of dicts, one for each exact race), ``"unwritten_reads"``
+            and ``"possible"`` (the same for the reads and for the possible races), ``"operations"``, ``"suppressed"``
+            and ``"syncs"``.
 
         Example:
             >>> import json
@@ -166,37 +180,39 @@ class Report:
         """
         return {
             "version": 1,
-            "races": self._as_dicts(self._races),
-            "possible": self._as_dicts(self._possible),
+            "races": self._as_dicts(self._exact, Race),
+            "unwritten_reads": self._as_dicts(self._exact, UnwrittenRead),
+            "possible": self._as_dicts(self._possible, Race),
             "operations": self.operations,
             "suppressed": self.suppressed,
             "syncs": [dict(sync) for sync in self.syncs],
         }
 
-    def _entries(self, races: dict[Any, tuple[Race, _Tally]]) -> list[tuple[Race, _Tally]]:
+    def _entries(self, findings: dict[Any, tuple[Finding, _Tally]]) -> list[tuple[Finding, _Tally]]:
         with self._lock:
-            return list(races.values())
+            return list(findings.values())
 
-    def _as_dicts(self, races: dict[Any, tuple[Race, _Tally]]) -> list[dict[str, Any]]:
-        return [{**race.as_dict(), "count": tally.count} for race, tally in self._entries(races)]
+    def _as_dicts(self, findings: dict[Any, tuple[Finding, _Tally]], kind: type[Finding]) -> list[dict[str, Any]]:
+        entries = self._entries(findings)
+        return [{**found.as_dict(), "count": tally.count} for found, tally in entries if isinstance(found, kind)]
 
-    def _of_its_confidence(self, found: FoundRace) -> dict[Any, tuple[Race, _Tally]]:
-        return self._possible if is_possible(found) else self._races
+    def _of_its_confidence(self, found: FoundRace) -> dict[Any, tuple[Finding, _Tally]]:
+        return self._possible if is_possible(found) else self._exact
 
-    def _count(self, key: Any, found: FoundRace) -> Race | None:
-        """Count a race again if a race with the same key is known; return the known race."""
+    def _count(self, key: Any, found: FoundRace) -> Finding | None:
+        """Count a finding again if one with the same key is known; return the known finding."""
         with self._lock:
             entry = self._of_its_confidence(found).get(key)
             if entry is None:
                 return None
-            race, tally = entry
+            known, tally = entry
             tally.add(found)
-            return race
+            return known
 
-    def _add(self, key: Any, race: Race, found: FoundRace) -> None:
+    def _add(self, key: Any, finding: Finding, found: FoundRace) -> None:
         with self._lock:
-            if self._count(key, found) is None:  # another thread may have added the race
-                self._of_its_confidence(found)[key] = race, _Tally(found)
+            if self._count(key, found) is None:  # another thread may have added the finding
+                self._of_its_confidence(found)[key] = finding, _Tally(found)
 
     def _suppress(self, key: Any, found: FoundRace) -> None:
         with self._lock:
@@ -215,5 +231,5 @@ class Report:
             self._operations += counted
 
 
-def _several(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _several(count: int, noun: str, rest: str = "") -> str:
+    return f"{count} {noun if count == 1 else f'{noun}s'}{rest}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tcuda._core import finalizing
 from tcuda.sanitizer._checks import ActiveCheck
 from tcuda.sanitizer._report import Report
 
@@ -96,6 +97,7 @@ class CUDASanitizer:
             self._check.end()
             self._check = None
 
+    @finalizing
     def __del__(self, _exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         if not _exiting():
             self.disable()

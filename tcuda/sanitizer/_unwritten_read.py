@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcuda.sanitizer._kernel_race import KernelRace
-from tcuda.sanitizer._missing import Missing
+from tcuda.sanitizer._kernel_race import KernelFinding
 
 if TYPE_CHECKING:
     from tcuda.sanitizer._kernel_race import KernelMemory, KernelRaceAccess
@@ -18,13 +17,16 @@ _ADVICE = "Write the memory first, or let the kernel leave the memory out."
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnwrittenRead(KernelRace):
+class UnwrittenRead(KernelFinding):
     """A read in a kernel of memory that nothing has written since the memory was allocated.
 
-    A report has such reads beside the races. The attributes of :class:`KernelRace` are there too. ``kind`` is
-    ``"read of unwritten memory in a kernel"``, and ``current`` is the first such read of its line. There is no earlier
-    access: ``previous`` is the same read, and ``as_dict()`` has None in its place. ``allocation`` has the line that
-    allocated the memory.
+    A report has such reads beside the races. The attributes of :class:`Finding` are there too. ``kind`` is
+    ``"read of unwritten memory in a kernel"``, and ``current`` is the first such read of its line. ``allocation`` has
+    the line that allocated the memory.
+
+    Attributes:
+        kernel: The name of the kernel.
+        memory: The memory that is read.
 
     Example:
         >>> import tcuda.emulation
@@ -33,7 +35,7 @@ class UnwrittenRead(KernelRace):
         >>> code = 'extern "C" __global__ void twice(int* x) { x[threadIdx.x] *= 2; }'
         >>> with tcuda.sanitizer.check(mode="collect") as report:
         ...     xp.RawKernel(code, "twice")((1,), (2,), (xp.empty(2, "i"),))
-        >>> read = report.races[0]
+        >>> read = report.unwritten_reads[0]
         >>> read.kernel, read.memory.expression, read.current.line.line, report.count(read)
         ('twice', 'x[0]', 1, 2)
     """
@@ -54,7 +56,7 @@ class UnwrittenRead(KernelRace):
             >>> data["kernel"], data["kind"]
             ('twice', 'read of unwritten memory in a kernel')
         """
-        return {**super().as_dict(), "previous": None}
+        return {**super().as_dict(), "advice": _ADVICE}
 
 
 def unwritten_read(
@@ -75,13 +77,9 @@ def unwritten_read(
     """
     return UnwrittenRead(
         kind=UNWRITTEN,
-        use_after_free=False,
         current=access,
-        previous=access,
         overlap=overlap,
         allocation=allocation,
-        previous_allocation=None,
-        missing=Missing("", None, _ADVICE),
         kernel=kernel,
         memory=memory,
     )

@@ -140,7 +140,9 @@ def restore(before: State | None) -> list[str]:
             f"The capture of a graph on stream {capture.stream:#x} of device {capture.device} is still open: call "
             "capture_end(), or capture in a block of tcuda.graph()."
         )
-        capture.graph._abandon_capture()
+        graph = capture.graph
+        if graph is not None:
+            graph._abandon_capture()
     if device != before.device:
         wrong.append(
             f"Device {device} is current, and device {before.device} was current before: use a block of tcuda.device()."

@@ -95,8 +95,9 @@ def test_info_names_the_tools_and_libraries(
     assert facts["kernel_cache"] == {"folder": str(folder), "bytes": 3000}
     assert facts["compiler"].startswith(f"{shutil.which('c++')}: ")
     assert facts["environment"]["CXX"] == "c++"
+    installed = {each.name: each.version for each in importlib.metadata.distributions()}
     for library in ("scipy", "distributed", "mpi4py"):
-        assert facts[library] == importlib.metadata.version(library)
+        assert facts[library] == installed.get(library)
     assert main(["info"]) == 0
     text = capsys.readouterr().out
     assert f"kernel cache   {folder}, 2.9 KiB" in text

@@ -190,3 +190,70 @@ def test_an_output_that_is_full_or_closed_is_no_traceback(arguments: list[str], 
 )
 def test_sizes_of_memory_are_readable(size: int, text: str) -> None:
     assert memory(size) == text
+
+
+BAD_VARIABLES = {
+    "TCUDA_SANITIZER": "ja",
+    "TCUDA_SANITIZER_POSSIBLE": "ja",
+    "TCUDA_SANITIZER_SUPPRESSIONS": "absent",
+    "TCUDA_LOG": "ja",
+    "TCUDA_RUNTIME": "ja",
+    "TCUDA_EMULATED_DEVICES": "ja",
+    "TCUDA_EMULATED_MEMORY": "ja",
+    "TCUDA_EMULATED_SCHEDULE": "ja",
+    "TCUDA_ALLOC_CONF": "ja:1",
+    "PYTORCH_ALLOC_CONF": "ja:1",
+    "TCUDA_POISON_FREED": "ja",
+}
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", [*BAD_VARIABLES, "TCUDA_EMULATED_CHECKS"])
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["tcuda", "doctor"], 1),
+        (["tcuda", "demo", "--epochs=1"], 1),
+        (["tcuda", "sanitize", "program.py"], 2),
+        (["tcuda.emulation", "program.py"], 2),
+    ],
+    ids=str,
+)
+def test_a_variable_with_a_bad_value_ends_a_command_in_one_line(
+    command: list[str], status: int, name: str, tmp_path: Path
+) -> None:
+    if name == "TCUDA_EMULATED_CHECKS" and status == 1:
+        pytest.skip("The command tells the failures of its kernels, or has none.")
+    (tmp_path / "program.py").write_text("from tcuda import xp\nxp.zeros(1)")
+    variables = {"TCUDA_RUNTIME": "emulated", name: BAD_VARIABLES.get(name, "ja")}
+    if name.startswith("TCUDA_SANITIZER_"):
+        variables["TCUDA_SANITIZER"] = "collect"
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=tmp_path,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (status, "")
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith((f"{' '.join(command[:2])}: ", "python -m tcuda.emulation: error: "))
+    assert name in last
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", ["TCUDA_SANITIZER", "TCUDA_LOG"])
+def test_a_command_without_devices_needs_no_variables(name: str, tmp_path: Path) -> None:
+    (tmp_path / "snapshot").write_bytes(pickle.dumps([]))
+    for arguments in (["--version"], ["memory-viz", "snapshot"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "tcuda", *arguments],
+            cwd=tmp_path,
+            env=environment(**{name: "ja"}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")

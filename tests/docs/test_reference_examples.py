@@ -47,6 +47,7 @@ OWN_PROCESS = {
     "tcuda.sanitizer.KernelRaceAccess",
     "tcuda.sanitizer.KernelRaceError",
     "tcuda.sanitizer.UnwrittenRead",
+    "tcuda.sanitizer.UnwrittenReadError",
 }
 """The entries whose examples need a new process, because they change the process for good."""
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +17,6 @@ from tcuda.emulation import rtc, xp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from support.fixture_types import OutputOf
 
@@ -148,16 +151,40 @@ def test_a_source_that_includes_a_file_is_compiled_again_after_an_error(
     assert starts() == first
 
 
-def test_an_error_of_the_machine_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+LACKS = {
+    "kernel.cu:1:1: fatal error: error writing to x.s: No space left on device": "has no room .* TMPDIR",
+    "kernel.cu:1:1: fatal error: error writing to x.s: Disk quota exceeded": "has no room .* TMPDIR",
+    "virtual memory exhausted: Cannot allocate memory": "The compiler got no memory",
+    "kernel.cu:1:1: fatal error: x.h: Too many open files": "ulimit -n",
+}
+
+
+@pytest.mark.parametrize("message", LACKS)
+def test_an_error_of_the_machine_says_what_is_short_and_is_not_remembered(
+    message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program, flag = tmp_path / "c++", tmp_path / "full"
-    message = "kernel.cu:1:1: fatal error: error writing to /tmp/x.s: No space left on device"
     fails = f'[ -e {flag} ] && [ "$1" != --version ] && echo "{message}" >&2 && exit 1'
     program.write_text(f'#!/bin/sh\n{fails}\nexec {shutil.which("c++")} "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("CXX", str(program))
     monkeypatch.setenv("TCUDA_CACHE_DIR", str(tmp_path / "cache"))
     flag.touch()
-    with pytest.raises(rtc.CompileException, match="No space left"):
+    with pytest.raises(OSError, match=LACKS[message]) as caught:
         raw(f"{KERNEL} // {tmp_path}")
+    assert os.strerror(caught.value.errno or 0) in message
     flag.unlink()
     raw(f"{KERNEL} // {tmp_path}")
+
+
+def test_a_full_temporary_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match=f"The folder {tmp_path} has no room"):
+            raw(f"{KERNEL} // {tmp_path} full")
+    raw(f"{KERNEL} // {tmp_path} full")

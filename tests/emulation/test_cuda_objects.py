@@ -88,15 +88,54 @@ def test_functions_of_the_host_run_in_the_order_of_the_stream(cuda):
     assert called == [each for number in range(5) for each in ((stream.ptr, 0, number), number)]
 
 
-@pytest.mark.emulated  # CuPy prints the error without sys.unraisablehook
-def test_an_error_of_a_function_of_the_host_is_reported_and_ends_nothing(cuda, monkeypatch):
-    import sys
+LAUNCHES = {
+    "launch_host_func": "stream.launch_host_func(function, 1)",
+    "add_callback": "stream.add_callback(lambda stream, status, argument: function(argument), 1)",
+    "launchHostFunc": "cuda.runtime.launchHostFunc(stream.ptr, function, 1)",
+    "streamAddCallback": "cuda.runtime.streamAddCallback(stream.ptr, lambda s, status, each: function(each), 1)",
+}
+FUNCTION_OF_THE_HOST = """
+import signal, sys
+import tcuda.emulation
+tcuda.emulation.enable()
+cuda = tcuda.emulation.xp.cuda
+stream = cuda.Stream()
+called = []
+def function(argument):
+    called.append(argument)
+    {body}
+{launch}
+stream.synchronize()
+"""
 
-    reported = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda error: reported.append(error.exc_type))
-    cuda.Stream.null.launch_host_func(lambda _: 1 / 0, None)
-    cuda.Stream.null.synchronize()
-    assert reported == [ZeroDivisionError]
+
+@pytest.mark.emulated  # CuPy prints the error without sys.unraisablehook
+@pytest.mark.parametrize("name", LAUNCHES)
+@pytest.mark.parametrize(
+    "hook",
+    ["", "sys.unraisablehook = lambda lost: print(lost.exc_value, file=sys.stderr)"],
+    ids=["default hook", "other hook"],
+)
+def test_an_error_of_a_function_of_the_host_is_reported_and_ends_nothing(run_forked, name, hook):
+    code = FUNCTION_OF_THE_HOST.format(body="raise LookupError('no place')", launch=f"{hook}\n{LAUNCHES[name]}\n" * 2)
+    done = run_forked(code + "print(called)", TCUDA_RUNTIME="emulated")
+    assert (done.returncode, done.stdout) == (0, "[1, 1]\n"), done.stderr
+    assert done.stderr.count("no place") == 2
+    if not hook:
+        assert done.stderr.count("Exception ignored in") == 2
+        assert ", in function\n" in done.stderr
+
+
+@pytest.mark.emulated  # A thread of the driver calls the function on CUDA, and Python handles no signals there.
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_ctrl_c_in_a_function_of_the_host_ends_the_program(run_forked, name):
+    code = FUNCTION_OF_THE_HOST.format(body="signal.raise_signal(signal.SIGINT)", launch=LAUNCHES[name])
+    done = run_forked(
+        f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}", TCUDA_RUNTIME="emulated"
+    )
+    assert done.returncode != 0
+    assert "KeyboardInterrupt" in done.stderr
+    assert "ignored" not in done.stderr
 
 
 def test_a_stream_captures_a_graph(xp, cuda):

@@ -132,3 +132,28 @@ def test_an_array_outlives_its_stream(runtime, backend):
         backend.exit_stream()
         runtime.streamSynchronize(stream.ptr)
     assert array.sum().item() == 100
+
+
+def test_a_launch_without_room_for_its_stacks_says_what_is_short(fresh_output_of):
+    program = """
+import pathlib, resource
+from tcuda.emulation import xp
+
+kernel = xp.RawKernel('extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }', "one")
+kernel.compile()
+x = xp.zeros(8, "f")
+used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+before = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), before[1]))
+try:
+    kernel((1,), (8,), (x,))
+except MemoryError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_AS, before)
+kernel((1,), (8,), (x,))
+print(float(x.sum()))
+"""
+    said, total = fresh_output_of(program, TCUDA_RUNTIME="emulated").splitlines()
+    assert "580 MiB of addresses" in said
+    assert "ulimit -v" in said
+    assert total == "8.0"

@@ -161,20 +161,42 @@ class TestCapture:
             xp.zeros(10)
             assert tcuda.current_stream() not in streams
 
-    def test_begins_with_a_garbage_collection_and_an_empty_cache(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+    @pytest.mark.parametrize(("value", "collects"), [(None, False), ("", False), ("0", False), ("1", True)])
+    def test_begins_with_a_garbage_collection_if_the_variable_asks_for_one(
+        self, xp: Any, graph: tcuda.CUDAGraph, monkeypatch: pytest.MonkeyPatch, value: str | None, collects: bool
+    ) -> None:
         class Holder:
             def __init__(self) -> None:
                 self.itself = self
                 self.array = xp.empty(32 * MIB, xp.uint8)
 
+        monkeypatch.delenv("TCUDA_GRAPH_GC", raising=False)
+        if value is not None:
+            monkeypatch.setenv("TCUDA_GRAPH_GC", value)
         gc.disable()
         try:
             Holder()
             before = tcuda.memory_reserved()
             captured(lambda: xp.zeros(10), graph)
+            assert (tcuda.memory_reserved() <= before - 30 * MIB) is collects
         finally:
             gc.enable()
+        gc.collect()
+
+    def test_begins_with_an_empty_cache(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        xp.empty(32 * MIB, xp.uint8)
+        before = tcuda.memory_reserved()
+        captured(lambda: xp.zeros(10), graph)
         assert tcuda.memory_reserved() <= before - 30 * MIB
+
+    def test_another_value_of_the_variable_is_refused(
+        self, xp: Any, graph: tcuda.CUDAGraph, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TCUDA_GRAPH_GC", "yes")
+        with pytest.raises(ValueError, match="^TCUDA_GRAPH_GC is 'yes'; it can be '0' or '1'.$"), tcuda.graph(graph):
+            raise AssertionError("entered")
+        assert tcuda.current_stream() == tcuda.default_stream()
+        assert not tcuda.is_current_stream_capturing()
 
     def test_without_work_warns(self, runtime: Runtime, graph: tcuda.CUDAGraph) -> None:
         with pytest.warns(UserWarning, match="The CUDA Graph is empty") as warned, tcuda.graph(graph):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.busy_streams import keep_busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,11 +97,13 @@ def launch(request: pytest.FixtureRequest, cupy: Any, monkeypatch: pytest.Monkey
 def test_a_kernel_runs_on_the_current_stream_of_tcuda(cupy: Any, launch: Any) -> None:
     x = cupy.full(SIZE, 4, dtype=cupy.float32)
     y = cupy.zeros_like(x)
-    launch(x, cupy.zeros_like(x))  # the first launch compiles, which may take longer than the sleep
-    tcuda.synchronize()
     stream = tcuda.Stream()
     with tcuda.stream(stream):
-        tcuda._sleep(100_000_000)
+        # The first launch compiles. A fused function allocates its result, and the first allocation of a stream takes
+        # memory from the driver. With other processes on the GPU, both may take longer than the stream is busy.
+        launch(x, cupy.zeros_like(x))
+        tcuda.synchronize()
+        keep_busy(stream)
         launch(x, y)
         assert not stream.query()
     stream.synchronize()

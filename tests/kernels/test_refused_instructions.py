@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -105,6 +106,34 @@ print(status_of({CALL}, x), flush=True)
     assert done.returncode in (-11, 139)
     if when == "before" or (when == "after" and "ctypes" in crash):
         assert "Fatal Python error: Segmentation fault" in done.stderr
+
+
+@pytest.mark.parametrize("crash", ["ctypes.string_at(8)", "ctypes.memset(ctypes.pythonapi.Py_GetVersion, 1, 1)"])
+def test_a_crash_after_the_end_of_a_later_faulthandler_ends_the_process(crash: str, run_python: RunPython) -> None:
+    done = run_python(
+        f"""{START}
+signal.alarm(30)  # ends an endless loop
+for _ in range(2):
+    status_of("x[1] = 1;", x)
+    faulthandler.enable()
+    status_of("x[1] = 1;", x)
+    faulthandler.disable()
+{crash}
+""",
+        TCUDA_RUNTIME="emulated",
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
+
+
+def test_a_crash_under_a_faulthandler_between_launches_is_reported_once(run_python: RunPython) -> None:
+    launch = 'status_of("x[1] = 1;", x)'
+    done = run_python(
+        f"{START}\nsignal.alarm(30)\n{launch}\nfaulthandler.enable()\n{launch}\nctypes.string_at(8)",
+        TCUDA_RUNTIME="emulated",
+    )
+    assert done.returncode == -signal.SIGSEGV
+    assert done.stderr.count("Segmentation fault") == 1
+    assert "string_at" in done.stderr
 
 
 def test_watched_pages_and_refused_instructions_have_handlers_of_their_own(output_of: OutputOf) -> None:

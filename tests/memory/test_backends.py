@@ -259,7 +259,7 @@ class TestChoosing:
         assert output_of(program, **environment) == "cupy"
 
     def test_only_the_first_variable_that_is_set_is_read(self, output_of: OutputOf) -> None:
-        settings = {"TCUDA_ALLOC_CONF": "", "PYTORCH_ALLOC_CONF": "backend:cupy", "PYTORCH_CUDA_ALLOC_CONF": "nonsense"}
+        settings = {"TCUDA_ALLOC_CONF": "", "PYTORCH_CUDA_ALLOC_CONF": "backend:cupy", "PYTORCH_ALLOC_CONF": "nonsense"}
         program = "import tcuda; print(tcuda.get_allocator_backend())"
         assert output_of(program, **settings) == "native"
         settings |= {"TCUDA_ALLOC_CONF": None}  # type: ignore[dict-item]

@@ -96,7 +96,7 @@ class TestRecording:
         assert [first_of(event) for event in events() if event["action"] == "alloc"] == ["allocate", None, "allocate"]
         kept.clear()
 
-    @pytest.mark.parametrize(("enabled", "count"), [("all", 3), (True, 3), ("state", 0), (None, 0), (False, 0)])
+    @pytest.mark.parametrize(("enabled", "count"), [("all", 3), (True, 3), ("state", 1), (None, 0), (False, 0)])
     def test_each_value_of_enabled(self, xp: Any, enabled: Any, count: int) -> None:
         _record_memory_history(enabled)
         allocate()

@@ -18,7 +18,12 @@ from support.threads import in_threads
 from tcuda.memory import _out_of_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from support.fixture_types import Changes, HoldAtMost, OutputOf
+
+    AllocSettings = Callable[[str], AbstractContextManager[None]]
 
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
@@ -288,15 +293,18 @@ class TestMessage:
 
 
 class TestNothingIsLeftBehind:
-    @pytest.mark.parametrize("size", [100 * MIB, TOO_MUCH, (1 << 63) - 1])
-    def test_only_the_failure_is_counted(self, xp: Any, changes: Changes, hold_at_most: HoldAtMost, size: int) -> None:
+    @pytest.mark.parametrize(("size", "waits"), [(100 * MIB, 3), (TOO_MUCH, 3), ((1 << 63) - 1, 0)])
+    def test_only_the_failure_is_counted(
+        self, xp: Any, changes: Changes, hold_at_most: HoldAtMost, size: int, waits: int
+    ) -> None:
         kept = xp.empty(1000, "B")
         with hold_at_most(20 * MIB):
             with changes() as changed:
                 for _ in range(3):
                     with pytest.raises(tcuda.OutOfMemoryError):
                         tcuda.caching_allocator_alloc(size)
-            assert changed == {"num_ooms": 3, "num_alloc_retries": 3}
+            counted = {"num_ooms": 3, "num_alloc_retries": 3, "num_sync_all_streams": waits}
+            assert changed == {key: count for key, count in counted.items() if count}
             xp.empty(10 * MIB, "B")
         del kept
 
@@ -512,3 +520,65 @@ def test_threads_at_the_limit_get_the_memory_that_other_threads_free(
         assert tcuda.max_memory_reserved() <= limit
     assert changed["reserved_bytes.all.freed"] > 0
     assert "num_ooms" not in changed
+
+
+@pytest.mark.alone
+class TestRejections:
+    """``throw_on_cudamalloc_oom``: an allocation whose new segment would exceed the limit fails at once."""
+
+    def test_the_free_memory_of_another_stream_stays(
+        self, xp: Any, changes: Changes, hold_at_most: HoldAtMost, alloc_settings: AllocSettings
+    ) -> None:
+        side = tcuda.Stream()
+        with alloc_settings("throw_on_cudamalloc_oom:True"), hold_at_most(60 * MIB):
+            with tcuda.stream(side):
+                xp.empty(40 * MIB, "B")
+                tcuda._sleep(LONG)
+            with changes() as changed, pytest.raises(tcuda.OutOfMemoryError) as raised:
+                xp.empty(50 * MIB, "B")
+            assert changed == {"num_oom_rejections": 1}
+            assert str(raised.value).startswith(
+                "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
+                "per_process_memory_fraction limit. Requested size: 50.00 MiB. GPU 0 has a total capacity of "
+            )
+
+    def test_memory_that_fits_is_given(
+        self, xp: Any, changes: Changes, hold_at_most: HoldAtMost, alloc_settings: AllocSettings
+    ) -> None:
+        with alloc_settings("throw_on_cudamalloc_oom:True"), hold_at_most(60 * MIB), changes() as changed:
+            kept = xp.empty(50 * MIB, "B")
+            del kept
+            xp.empty(50 * MIB, "B")  # free memory of the stream
+        assert "num_oom_rejections" not in changed
+
+    def test_nobody_is_asked_to_make_room(
+        self, xp: Any, hold_at_most: HoldAtMost, alloc_settings: AllocSettings
+    ) -> None:
+        asked: list[int] = []
+
+        def relieve(device: int, size: int) -> bool:
+            asked.append(size)
+            return False
+
+        with (
+            alloc_settings("throw_on_cudamalloc_oom:True"),
+            hold_at_most(10 * MIB),
+            tcuda.memory.on_out_of_memory(relieve),
+        ):
+            message_of(50 * MIB)
+        assert asked == []
+
+    def test_without_a_limit_the_device_decides(self, xp: Any, changes: Changes, alloc_settings: AllocSettings) -> None:
+        with alloc_settings("throw_on_cudamalloc_oom:True"), changes() as changed:
+            message_of(TOO_MUCH)
+        assert "num_oom_rejections" not in changed
+        assert changed["num_ooms"] == 1
+
+    def test_the_count_is_reset_with_the_others(
+        self, xp: Any, hold_at_most: HoldAtMost, alloc_settings: AllocSettings
+    ) -> None:
+        with alloc_settings("throw_on_cudamalloc_oom:True"), hold_at_most(10 * MIB):
+            message_of(50 * MIB)
+        assert tcuda.memory_stats()["num_oom_rejections"] > 0
+        tcuda.reset_accumulated_memory_stats()
+        assert tcuda.memory_stats()["num_oom_rejections"] == 0

@@ -480,7 +480,7 @@ class TestPool:
             kept = xp.empty(1000)
             with changes() as changed, pytest.raises(tcuda.OutOfMemoryError, match="Tried to allocate 3.00 MiB"):
                 xp.empty(3 * MIB, "B")
-            assert changed == {"num_alloc_retries": 1, "num_ooms": 1}
+            assert changed == {"num_alloc_retries": 1, "num_ooms": 1, "num_sync_all_streams": 1}
             library.refuse_above(None)
             xp.empty(3 * MIB, "B")
         del kept, pool

@@ -83,7 +83,7 @@ class TestCalls:
             ):
                 array(20 * MIB)
         assert asked == [(0, 20 * MIB)]
-        assert changed == {"num_ooms": 1, "num_alloc_retries": 1}
+        assert changed == {"num_ooms": 1, "num_alloc_retries": 1, "num_sync_all_streams": 1}
         del kept
 
     def test_nobody_can_make_room_for_more_than_the_process_may_reserve(
@@ -252,7 +252,7 @@ class TestInsideACallback:
                 for allocate in (array, tcuda.caching_allocator_alloc):
                     with pytest.raises(KeyError, match="no"):
                         allocate(20 * MIB)
-            assert changed == {"num_alloc_retries": 2}
+            assert changed == {"num_alloc_retries": 2, "num_sync_all_streams": 2}
             cache = Cache()
             cache.arrays.append(kept)
             del kept

@@ -50,7 +50,8 @@ class TestChanging:
             ("1", {1200 * KIB: 1200 * KIB}),
             ("2", {1200 * KIB: 1536 * KIB, 1537 * KIB: 2048 * KIB, 3 * KIB: 3 * KIB, 5 * KIB: 6 * KIB}),
             ("8", {33 * MIB: 36 * MIB}),
-            ("[32:1,>:8]", {17 * MIB: 17 * MIB, 33 * MIB: 36 * MIB}),
+            ("[16:1,>:8]", {17 * MIB: 17 * MIB, 33 * MIB: 36 * MIB}),
+            ("[64:8,128:2,256:2,512:2,1024:1,>:1]", {65 * MIB: 72 * MIB, 84 * MIB: 88 * MIB, 129 * MIB: 192 * MIB}),
         ],
     )
     def test_new_sizes_are_rounded_by_the_new_settings(
@@ -195,14 +196,18 @@ class TestChanging:
             assert ledger.conf().max_split_size == -1
             assert tcuda.memory_stats()["max_split_size"] == -1
 
+    def test_a_fraction_of_0_allows_no_more_memory(self, alloc_settings: AllocSettings, xp: Any) -> None:
+        with alloc_settings("per_process_memory_fraction:0.0"), pytest.raises(tcuda.OutOfMemoryError):
+            xp.empty(1 << 30, "B")
+
     def test_a_snapshot_has_the_settings(self, alloc_settings: AllocSettings) -> None:
         text = "max_split_size_mb:30,garbage_collection_threshold:0.5,roundup_power2_divisions:[2:4]"
         with alloc_settings(text):
             settings = tcuda.memory._snapshot()["allocator_settings"]
         assert settings["PYTORCH_CUDA_ALLOC_CONF"] == text
         assert (settings["max_split_size"], settings["garbage_collection_threshold"]) == (30 * MIB, 0.5)
-        assert settings["roundup_power2_divisions"]["1"] == 4
-        assert settings["roundup_power2_divisions"]["2"] == 0
+        assert settings["roundup_power2_divisions"]["2"] == 4
+        assert settings["roundup_power2_divisions"]["4"] == 0
 
     @pytest.mark.parametrize(
         "wrong",
@@ -219,7 +224,7 @@ class TestChanging:
         with alloc_settings("max_split_size_mb:40,per_process_memory_fraction:0.5"):
             before = ledger.conf()
             with pytest.raises(AllocatorSettingsError):
-                _set_allocator_settings(f"max_split_size_mb:30,per_process_memory_fraction:0.25,{wrong}")
+                _set_allocator_settings(f"pinned_num_register_threads:2,per_process_memory_fraction:0.25,{wrong}")
             assert ledger.conf() is before
             assert tcuda.memory._snapshot()["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"] == before.text
             assert tcuda.memory_stats()["max_split_size"] == 40 * MIB
@@ -247,7 +252,7 @@ class TestChanging:
 def test_the_backend_can_be_set_before_initialisation(output_of: Any) -> None:
     program = """
 import tcuda
-tcuda.memory._set_allocator_settings("backend:cupy,roundup_power2_divisions:4")
+tcuda.memory._set_allocator_settings("backend:cupy,pinned_num_register_threads:4")
 print(tcuda.is_initialized(), tcuda.get_allocator_backend())
 x = tcuda.xp.empty(1000, "B")
 print(tcuda.get_allocator_backend(), len(tcuda.memory_snapshot()))

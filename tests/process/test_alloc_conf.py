@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     "backend, expandable_segments, garbage_collection_threshold, graph_capture_record_stream_reuse, "
-    "max_non_split_rounding_mb, max_split_size_mb, per_process_memory_fraction, pinned_num_register_threads, "
+    "large_segment_size_mb, max_non_split_rounding_mb, max_split_size_mb, per_process_memory_fraction, "
+    "pinned_free_catch_all, pinned_max_cached_size_mb, pinned_max_round_threshold_mb, pinned_num_register_threads, "
     "pinned_reserve_segment_size_mb, pinned_use_background_threads, pinned_use_cuda_host_register, "
     "release_lock_on_cudamalloc, roundup_power2_divisions, throw_on_cudamalloc_oom, trim"
 )
 
 FLAGS = (
     "graph_capture_record_stream_reuse",
+    "pinned_free_catch_all",
     "pinned_use_background_threads",
     "pinned_use_cuda_host_register",
     "release_lock_on_cudamalloc",
@@ -57,6 +59,7 @@ class TestReading:
             garbage_collection_threshold=0.0,
             expandable_segments=True,
             trim_always=False,
+            rejects_beyond_limit=False,
             roundup_power2_divisions=[0] * 16,
             memory_fraction=None,
         )
@@ -70,17 +73,24 @@ class TestReading:
             ("expandable_segments:True", "expandable_segments", True),
             ("expandable_segments:False", "expandable_segments", False),
             ("garbage_collection_threshold:0.8", "garbage_collection_threshold", 0.8),
-            ("garbage_collection_threshold:1", "garbage_collection_threshold", 1.0),
+            ("garbage_collection_threshold:.999", "garbage_collection_threshold", 0.999),
+            ("garbage_collection_threshold:1e-3", "garbage_collection_threshold", 0.001),
             ("max_non_split_rounding_mb:20", "max_non_split_rounding", 20 * MIB),
             ("max_non_split_rounding_mb:64", "max_non_split_rounding", 64 * MIB),
-            ("max_split_size_mb:21", "max_split_size", 21 * MIB),
+            ("max_split_size_mb:20", "max_split_size", 20 * MIB),
             ("max_split_size_mb:512", "max_split_size", 512 * MIB),
+            ("max_split_size_mb:1 0\t0", "max_split_size", 100 * MIB),
+            ("max_split_size_mb:18446744073709551615", "max_split_size", (1 << 63) - MIB),
+            ("per_process_memory_fraction:0.0", "memory_fraction", 0.0),
+            ("per_process_memory_fraction:0", "memory_fraction", 0.0),
             ("per_process_memory_fraction:0.5", "memory_fraction", 0.5),
             ("per_process_memory_fraction:1.0", "memory_fraction", 1.0),
             ("pinned_num_register_threads:8", "pinned_threads", 8),
             ("pinned_reserve_segment_size_mb:512", "pinned_reserve", 512 * MIB),
             ("pinned_use_background_threads:True", "pinned_background", True),
             ("pinned_use_cuda_host_register:True", "pinned_use_register", True),
+            ("throw_on_cudamalloc_oom:True", "rejects_beyond_limit", True),
+            ("throw_on_cudamalloc_oom:False", "rejects_beyond_limit", False),
             ("trim:always", "trim_always", True),
             ("trim:needed", "trim_always", False),
         ],
@@ -89,16 +99,19 @@ class TestReading:
         assert parse(text) == AllocConf()._replace(text=text, **{name: value})
 
     def test_options_may_be_in_any_order_with_spaces_and_the_last_value_counts(self) -> None:
-        text = " max_split_size_mb : 100 ,expandable_segments:False,, backend: cupy,max_split_size_mb:200, "
-        expected = AllocConf(text=text, max_split_size=200 * MIB, expandable_segments=False, backend="cupy")
+        text = " max_split_size_mb : 100 ,expandable_segments:False,, backend: native,max_split_size_mb:200, "
+        expected = AllocConf(text=text, max_split_size=200 * MIB, expandable_segments=False, backend="native")
         assert parse(text) == expected
 
     @pytest.mark.parametrize(
         "text",
         [
             "graph_capture_record_stream_reuse:True",
+            "large_segment_size_mb:11",
+            "pinned_free_catch_all:True",
+            "pinned_max_cached_size_mb:0",
+            "pinned_max_round_threshold_mb:3",
             "release_lock_on_cudamalloc:True",
-            "throw_on_cudamalloc_oom:False",
         ],
     )
     def test_options_of_torch_without_an_effect_are_accepted(self, text: str) -> None:
@@ -106,28 +119,44 @@ class TestReading:
 
 
 class TestDivisions:
-    """``roundup_power2_divisions``: for sizes up to 1 MiB, 2 MiB, ... 32 GiB and more."""
+    """``roundup_power2_divisions``: for sizes below 2 MiB, from 2 MiB, from 4 MiB, ... and from 32 GiB.
+
+    The lists are those that the allocator of torch 2.14 reads from these texts.
+    """
 
     def test_a_number_is_for_all_sizes(self) -> None:
         assert parse("roundup_power2_divisions:4").roundup_power2_divisions == [4] * 16
 
     def test_the_list_of_torchs_documentation(self) -> None:
         divisions = parse("roundup_power2_divisions:[256:1,512:2,1024:4,>:8]").roundup_power2_divisions
-        assert divisions == [1] * 8 + [2] + [4] + [8] * 6
+        assert divisions == [1] * 9 + [2] + [4] + [8] * 5
         assert len(divisions) == 16
 
     @pytest.mark.parametrize(
         ("text", "divisions"),
         [
-            ("[>:8]", [8] * 16),
-            ("[1:2,>:4]", [4] * 16),
-            ("[2:2]", [2] + [0] * 15),
-            ("[64:1,128:2]", [1] * 6 + [2] + [0] * 9),
-            ("[ 256 : 1 , > : 8 ]", [1] * 8 + [8] * 8),
+            ("[64:8,128:2,256:2,512:2,1024:1,>:1]", [8] * 7 + [2] * 3 + [1] * 6),
+            ("[>:8]", [0] + [8] * 15),
+            ("[1:2,>:4]", [2] + [4] * 15),
+            ("[2:2]", [2] * 2 + [0] * 14),
+            ("[64:1,128:2]", [1] * 7 + [2] + [0] * 8),
+            ("[64:8,256:2]", [8] * 7 + [0, 2] + [0] * 7),  # nothing is between the entries
+            ("[64:8,64:2]", [8] * 6 + [2] + [0] * 9),
+            ("[128:2,64:8]", [2] * 6 + [8, 2] + [0] * 8),
+            ("[128:2,64:8,>:4]", [2] * 6 + [8] + [4] * 9),
+            ("[>:4,64:8]", [8] * 7 + [4] * 9),
+            ("[64:8,>:4,256:2]", [8] * 7 + [4, 2] + [4] * 7),
+            ("[ 256 : 1 , > : 8 ]", [1] * 9 + [8] * 7),
+            ("[32768:2]", [2] * 16),
             ("[65536:2]", [2] * 16),
-            ("[256:0,>:4]", [0] * 8 + [4] * 8),
-            ("[256:4,>:0]", [4] * 8 + [0] * 8),
+            ("[256:0,>:4]", [0] * 9 + [4] * 7),
+            ("[256:4,>:0]", [4] * 9 + [0] * 7),
             ("[1048576:2,>:4]", [2] * 16),
+            (f"[{1 << 63}:2]", [2] * 16),
+            ("[4:2,]", [2] * 3 + [0] * 13),
+            ("[]", [0] * 16),
+            ("1", [1] * 16),
+            (str(1 << 63), [1 << 32] * 16),  # more divisions would change nothing
         ],
     )
     def test_a_list_sets_divisions_by_size(self, text: str, divisions: list[int]) -> None:
@@ -135,7 +164,7 @@ class TestDivisions:
 
     def test_other_options_may_be_before_and_after_a_list(self) -> None:
         conf = parse("max_split_size_mb:100,roundup_power2_divisions:[256:1,>:8],expandable_segments:False")
-        assert conf.roundup_power2_divisions == [1] * 8 + [8] * 8
+        assert conf.roundup_power2_divisions == [1] * 9 + [8] * 7
         assert (conf.max_split_size, conf.expandable_segments) == (100 * MIB, False)
 
 
@@ -161,19 +190,19 @@ class TestMessages:
             ("trim", ["", "True", "never", "Always"], "'always' or 'needed'"),
             (
                 "garbage_collection_threshold",
-                ["", "0", "0.0", "1.01", "-0.5", "half", "nan", "inf"],
-                "a number above 0 and up to 1",
+                ["", "0", "0.0", "1", "1.0", "1.01", "-0.5", "half", "nan", "inf"],
+                "a number above 0 and below 1",
             ),
-            ("per_process_memory_fraction", ["", "0", "2", "all"], "a number above 0 and up to 1"),
+            ("per_process_memory_fraction", ["", "-0.1", "1.01", "2", "all"], "a number from 0 to 1"),
             (
                 "max_split_size_mb",
-                ["", "20", "0", "-1", "21.5", "100MB", "8796093022208", *NUMBERS],
-                "a whole number of MiB from 21 to 8796093022207",
+                ["", "19", "0", "-1", "21.5", "100MB", "18446744073709551616", *NUMBERS],
+                "a whole number of MiB from 20 on, below 2**64",
             ),
             (
                 "max_non_split_rounding_mb",
-                ["", "19", "-20", "20.0", "8796093022208", *NUMBERS],
-                "a whole number of MiB from 20 to 8796093022207",
+                ["", "19", "-20", "20.0", "18446744073709551616", *NUMBERS],
+                "a whole number of MiB from 20 on, below 2**64",
             ),
             (
                 "roundup_power2_divisions",
@@ -185,7 +214,8 @@ class TestMessages:
                         "-4",
                         "4.0",
                         "[",
-                        "[]",
+                        "[,]",
+                        "[4:2,,]",
                         "[256]",
                         "[256:3]",
                         "[300:1]",
@@ -193,22 +223,27 @@ class TestMessages:
                         "[<:4]",
                         "[256:1",
                     ],
-                    *["8589934592", "+4", "[+4:2]", "[4:\u0662]", "[[4:2]", "[4:2,]", f"[{10**20}:2]", *NUMBERS],
+                    *["+4", "[+4:2]", "[4:\u0662]", "[[4:2]", "[0:4]", "[64:8256:2]", f"[{10**20}:2]", *NUMBERS],
+                    *[str(1 << 64), f"[{1 << 64}:2]", f"[4:{1 << 64}]"],
                     *(f"[{number}:2]" for number in NUMBERS),
                     *(f"[256:{number}]" for number in NUMBERS),
                 ],
-                "a power of two up to 4294967296 such as 4, or a list of them, or 0 for none, by size in MiB such as "
-                "[256:0,512:2,>:4]",
+                "a power of two such as 4, or a list of them, or 0 for none, by size in MiB such as [256:0,512:2,>:4]",
             ),
             *((name, ["", "true", "0", *NUMBERS], "True or False") for name in (*FLAGS, "expandable_segments")),
             ("pinned_num_register_threads", ["", "0", "3", "256", "-1", *NUMBERS], "a power of two from 1 to 128"),
             (
                 "pinned_reserve_segment_size_mb",
                 ["", "0", "-1", "1.5", *NUMBERS],
-                "a whole number of MiB from 1 to 8796093022207",
+                "a whole number of MiB from 1 on, below 2**64",
             ),
-            ("garbage_collection_threshold", NUMBERS, "a number above 0 and up to 1"),
-            ("per_process_memory_fraction", NUMBERS, "a number above 0 and up to 1"),
+            ("large_segment_size_mb", ["", "10", *NUMBERS], "a whole number of MiB from 11 on, below 2**64"),
+            *(
+                (name, ["", "-1", "x", *NUMBERS], "a whole number of MiB from 0 on, below 2**64")
+                for name in ("pinned_max_cached_size_mb", "pinned_max_round_threshold_mb")
+            ),
+            ("garbage_collection_threshold", NUMBERS, "a number above 0 and below 1"),
+            ("per_process_memory_fraction", NUMBERS, "a number from 0 to 1"),
         ],
     )
     def test_the_message_for_an_invalid_value_says_what_is_allowed(
@@ -240,7 +275,7 @@ class TestMessages:
 
     def test_a_very_long_list_is_read(self) -> None:
         conf = parse("roundup_power2_divisions:[" + "1:2," * 100_000 + ">:4]")
-        assert conf.roundup_power2_divisions == [4] * 16
+        assert conf.roundup_power2_divisions == [2] + [4] * 15
 
     def test_the_error_is_a_value_error_and_a_runtime_error(self) -> None:
         assert issubclass(AllocatorSettingsError, ValueError)
@@ -251,11 +286,42 @@ class TestMessages:
             parse("backend")
 
 
+class TestBackends:
+    """A backend other than ``native`` ignores the options of the caching allocator, as in torch, and says so."""
+
+    @pytest.mark.parametrize("backend", ["cudaMallocAsync", "cupy"])
+    def test_ignored_options_are_named_in_a_warning(self, backend: str) -> None:
+        text = f"max_split_size_mb:20,backend:{backend},roundup_power2_divisions:4,max_split_size_mb:30"
+        with pytest.warns(UserWarning, match="ignores") as warned:
+            conf = parse(text, "Here")
+        assert str(warned[0].message) == (
+            f"Here: backend:{backend} ignores max_split_size_mb, roundup_power2_divisions. Only backend:native has "
+            "free memory of its own."
+        )
+        assert (conf.backend, conf.max_split_size) == (backend, 30 * MIB)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "backend:native,max_split_size_mb:20",
+            "max_split_size_mb:20",
+            "backend:cudaMallocAsync",
+            "backend:cudaMallocAsync,per_process_memory_fraction:0.5,pinned_use_cuda_host_register:True",
+        ],
+    )
+    def test_options_that_take_effect_do_not_warn(self, text: str) -> None:
+        parse(text)
+
+    def test_a_bad_value_of_an_ignored_option_is_refused(self) -> None:
+        with pytest.raises(AllocatorSettingsError, match="max_split_size_mb is '19'"):
+            parse("backend:cudaMallocAsync,max_split_size_mb:19")
+
+
 class TestVariables:
-    def test_tcudas_variable_comes_before_torchs_new_and_old_variable(self) -> None:
+    def test_tcudas_variable_comes_before_torchs_old_and_new_variable(self) -> None:
         environment = {
-            "PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:30",
-            "PYTORCH_ALLOC_CONF": "max_split_size_mb:40",
+            "PYTORCH_ALLOC_CONF": "max_split_size_mb:30",
+            "PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:40",
             "TCUDA_ALLOC_CONF": "max_split_size_mb:50",
         }
         read = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ def _nothing_stays_attached(runtime: Runtime) -> Iterator[None]:
     """Fail a test that leaves a check, a detector or a hook behind."""
     from tcuda.sanitizer import _checks, _detector, _suppressions
 
-    hook = sys.unraisablehook
+    hooks = sys.unraisablehook, threading.excepthook
     assert _checks._active == ()
     yield
     left = [*_checks._active]
@@ -27,5 +28,6 @@ def _nothing_stays_attached(runtime: Runtime) -> Iterator[None]:
     assert not left
     assert _detector._started is None
     assert _detector._is_attached is False
-    assert sys.unraisablehook is hook
+    assert sys.unraisablehook is hooks[0]
+    assert threading.excepthook is hooks[1]
     assert _suppressions._in_force == ()

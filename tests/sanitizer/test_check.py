@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -18,6 +18,8 @@ from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, Report, _detector,
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from support.fixture_types import RunPython
 
 pytestmark = pytest.mark.emulated
 
@@ -116,7 +118,7 @@ class TestCollect:
             for _ in range(2):
                 race()
         data = json.loads(json.dumps(report.as_dict()))
-        assert list(data) == ["version", "races", "possible", "operations", "suppressed", "syncs"]
+        assert list(data) == ["version", "races", "unwritten_reads", "possible", "operations", "suppressed", "syncs"]
         assert (data["version"], data["operations"], data["suppressed"], data["syncs"]) == (1, 4, 0, [])
         assert data["races"][0]["count"] == 2
         assert data["races"][0]["overlap"][1] == BYTES
@@ -154,7 +156,7 @@ class TestCollect:
     def test_a_race_of_another_report_has_no_count(self) -> None:
         with check(mode="collect") as report:
             race()
-        with pytest.raises(ValueError, match="The race is not in this report"):
+        with pytest.raises(ValueError, match="The finding is not in this report"):
             Report().count(report[0])
 
 
@@ -317,7 +319,7 @@ class TestArguments:
 
 
 class TestDestructors:
-    """Python drops the exception of a destructor."""
+    """Python drops the exception of a destructor, and that of a thread."""
 
     class Careless:
         def __del__(self) -> None:
@@ -355,6 +357,37 @@ class TestDestructors:
         with check():
             sys.unraisablehook = programs
         assert sys.unraisablehook is programs
+
+    DROPPING: ClassVar = {
+        "a destructor": "type('Careless', (), {'__del__': lambda self: race()})()",
+        "a thread": "thread = threading.Thread(target=race); thread.start(); thread.join()",
+    }
+    PROGRAM = """
+import threading
+import tcuda
+from tcuda import xp
+def race():
+    x, side = xp.zeros(10), tcuda.Stream()
+    with tcuda.stream(side):
+        x += 1
+try:
+    with tcuda.sanitizer.check({mode!r}):
+        {dropping}
+        print("goes on", flush=True)
+except (tcuda.sanitizer.CUDASanitizerErrors, tcuda.sanitizer.RaceWarning) as error:
+    print(type(error).__name__)
+print(all(getattr(module, name) is getattr(module, f"__{{name}}__")
+    for module, name in [(__import__("sys"), "unraisablehook"), (threading, "excepthook")]))
+"""
+
+    @pytest.mark.parametrize("mode", ["raise", "warn"])
+    @pytest.mark.parametrize("what", DROPPING)
+    def test_a_program_gets_the_dropped_error(self, what: str, mode: str, run_python: RunPython) -> None:
+        program = self.PROGRAM.format(mode=mode, dropping=self.DROPPING[what])
+        done = run_python(program, TCUDA_RUNTIME="emulated")  # makes errors of warnings
+        error = "CUDASanitizerErrors" if mode == "raise" else "RaceWarning"
+        assert done.stdout.split("\n") == ["goes on", error, "True", ""], done.stderr
+        assert done.stderr.count(f"{error}: ") == 1  # Python's own report of the dropped error
 
 
 def test_an_exception_ends_the_check() -> None:

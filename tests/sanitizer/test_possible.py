@@ -152,8 +152,8 @@ class TestWholeProcess:
     def test_the_variable_chooses(self, value: str | None, chosen: bool) -> None:
         assert _possible({} if value is None else {"TCUDA_SANITIZER_POSSIBLE": value}) is chosen
 
-    def test_an_unknown_value_is_refused_at_import(self, run_python: RunPython) -> None:
-        done = run_python("import tcuda", TCUDA_SANITIZER="1", TCUDA_SANITIZER_POSSIBLE="yes")
+    def test_an_unknown_value_is_refused_at_the_first_use(self, run_python: RunPython) -> None:
+        done = run_python("import tcuda; tcuda.init()", TCUDA_SANITIZER="1", TCUDA_SANITIZER_POSSIBLE="yes")
         assert done.returncode == 1
         assert done.stderr.endswith("ValueError: TCUDA_SANITIZER_POSSIBLE is 'yes'; it can be '0' or '1'.\n")
 

@@ -44,11 +44,71 @@ def test_a_missing_record_stream(xp: Any) -> None:
         tcuda.synchronize()
     found = report[0]
     assert found.use_after_free
-    assert found.missing.call == "tcuda.memory.record_stream(array, side)"
+    assert found.missing.call == "tcuda.memory.record_stream(x, side)"
     assert found.previous_allocation is not None
     assert found.previous_allocation.freed_stack is not None
-    assert found.missing.before == found.previous_allocation.freed_stack[0]
-    assert found.missing.before.line == found.previous.stack[0].line + 1
+    assert found.previous_allocation.freed_stack[0].line == found.previous.stack[0].line + 1
+    assert found.missing.before == found.previous.stack[0]
+
+
+class TestTheLastUse:
+    """The place and the variable in the advice about an array that dies too early."""
+
+    @staticmethod
+    def advice(*functions: Any) -> tuple[str, int | None]:
+        """Return the missing call, and the line of the first function before which the call belongs."""
+        with check(mode="collect") as report:
+            functions[0](tcuda.xp, tcuda.current_stream(), tcuda.Stream())
+            tcuda.synchronize()
+        missing = report.races[0].missing
+        first = functions[0].__code__.co_firstlineno
+        return missing.call, None if missing.before is None else missing.before.line - first
+
+    def test_a_loop_that_rebinds_the_variable(self) -> None:
+        def loop(xp: Any, main: Any, side: Any) -> None:
+            for number in range(3):
+                batch = xp.full(1000, number)  # frees the array before, and on its first way nothing
+                side.wait_stream(main)
+                with tcuda.stream(side):
+                    batch.sum()
+
+        assert self.advice(loop) == ("tcuda.memory.record_stream(batch, side)", 5)
+
+    def test_the_caller_has_the_variable(self) -> None:
+        def make(xp: Any) -> Any:
+            return xp.ones(1000)
+
+        def work(array: Any, side: Any) -> None:
+            with tcuda.stream(side):
+                array.sum()
+
+        def program(xp: Any, main: Any, side: Any) -> None:
+            for _ in range(3):
+                x: Any = make(xp)
+                side.wait_stream(main)
+                work(x, side)
+
+        assert self.advice(program) == ("tcuda.memory.record_stream(x, side)", 4)
+
+    def test_an_array_without_a_variable(self) -> None:
+        def program(xp: Any, main: Any, side: Any) -> None:
+            kept = {}
+            for _ in range(3):
+                kept["x"] = xp.ones(1000)
+                side.wait_stream(main)
+                with tcuda.stream(side):
+                    kept["x"].sum()
+
+        assert self.advice(program) == ("tcuda.memory.record_stream(array, side)", 6)
+
+    def test_an_array_of_one_line(self) -> None:
+        def program(xp: Any, main: Any, side: Any) -> None:
+            code = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }'
+            kernel = xp.RawKernel(code, "one")
+            kernel((1,), (8,), (xp.empty(8, "f"),), stream=side)
+            xp.zeros(8, "f")
+
+        assert self.advice(program) == ("tcuda.memory.record_stream(array, side)", None)
 
 
 def test_a_missing_wait_before_a_launch(xp: Any) -> None:

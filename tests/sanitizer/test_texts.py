@@ -147,8 +147,8 @@ def test_a_use_after_free_has_the_stack_of_the_free(runtime: Runtime) -> None:
         f'  File "{PROGRAM}", line 2, in make\n'
         "The memory of the previous access was freed with stack trace:\n"
         f'  File "{PROGRAM}", line 6, in step\n'
-        "Missing order: `tcuda.memory.record_stream(array, side)` before line 6 of program.py, which frees the array, "
-        "orders them."
+        "Missing order: `tcuda.memory.record_stream(array, side)` before line 5 of program.py, which uses the array "
+        "last, orders them."
     )
 
 

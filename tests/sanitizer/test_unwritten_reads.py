@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
-from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, UnwrittenMemoryError, UnwrittenRead, check
+from tcuda.sanitizer import (
+    CUDASanitizerErrors,
+    Finding,
+    Race,
+    RaceWarning,
+    UnwrittenMemoryError,
+    UnwrittenRead,
+    UnwrittenReadError,
+    check,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +68,11 @@ def test_a_report_names_the_kernel_the_line_the_thread_and_the_memory(program: P
     assert read.allocation is not None
     assert [frame.filename for frame in read.allocation.stack] == [__file__]
     assert report.count(read) == 4
-    assert report.summary.startswith("1 race")
+    assert report.summary.startswith("0 races and 1 read of unwritten memory in ")
+    assert (report.races, report.unwritten_reads, bool(report)) == ((), (read,), True)
+    assert isinstance(read, Finding)
+    assert not isinstance(read, Race)
+    assert "This read was found 4 times." in str(report)
     assert str(read).splitlines() == [
         "Read of unwritten memory in the kernel `scale`: nothing has written what the kernel reads.",
         f"  Memory: element [1, 0] of `y` (float32, shape (2, 4)), allocated at {__file__}:"
@@ -75,7 +88,7 @@ def test_the_kernel_goes_on_and_counts_as_the_writer(program: Program) -> None:
     with check(mode="collect") as report:
         program.launch()
         program.launch()
-    assert report.count(report.races[0]) == 4
+    assert report.count(report[0]) == 4
     assert program.y.get().shape == (2, 4)
 
 
@@ -84,14 +97,16 @@ def test_each_line_is_a_finding_of_its_own(program: Program, xp: Any) -> None:
     with check(mode="collect") as report:
         program.launch()
     assert sorted((read.current.line.line, read.memory.name) for read in report) == [(3, "x"), (4, "x"), (4, "y")]
-    assert report.count(report.races[0]) == 8
+    assert report.count(report[0]) == 8
 
 
 def test_a_report_as_data_has_no_earlier_access(program: Program) -> None:
     with check(mode="collect") as report:
         program.launch()
-    (found,) = json.loads(json.dumps(report.as_dict()))["races"]
-    assert found["previous"] is None
+    data = json.loads(json.dumps(report.as_dict()))
+    (found,) = data["unwritten_reads"]
+    assert data["races"] == []
+    assert not {"previous", "use_after_free", "missing"} & found.keys()
     assert found["kernel"] == "scale"
     assert found["current"]["line"] == {"file": "kernel.cu", "line": 4}
     assert found["memory"]["index"] == [1, 0]
@@ -103,7 +118,9 @@ def test_the_page_shows_one_access(program: Program) -> None:
 
     with check(mode="collect") as report:
         program.launch()
-    assert '"isSingle":true' in render(report.as_dict(), "test").replace(": ", ":")
+    for page in (render(report.as_dict(), "test"), report[0]._repr_html_().replace("&quot;", '"')):
+        assert '"found":1,"unwritten":1,"possible":0' in page
+        assert '"isSingle":true' in page
 
 
 def test_without_a_check_the_launch_raises_an_error(program: Program) -> None:
@@ -117,7 +134,9 @@ def test_without_a_check_the_launch_raises_an_error(program: Program) -> None:
 def test_a_check_raises(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
     with check(), pytest.raises(CUDASanitizerErrors) as caught:
         program.launch()
-    assert len(caught.value.errors) == 1
+    (error,) = caught.value.errors
+    assert isinstance(error, UnwrittenReadError)
+    assert str(error) == str(error.read)
     assert capsys.readouterr().err.startswith("Read of unwritten memory in the kernel `scale`")
 
 

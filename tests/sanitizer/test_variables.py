@@ -73,8 +73,9 @@ def test_the_variables_name_the_mode(environment: dict[str, str], mode: str | No
     assert _mode(environment) == mode
 
 
-def test_an_unknown_value_is_refused_at_import(run_python: RunPython) -> None:
-    done = run_python("import tcuda", TCUDA_SANITIZER="on")
+def test_an_unknown_value_is_refused_at_the_first_use(run_python: RunPython) -> None:
+    done = run_python("import tcuda; print('imported', flush=True); tcuda.init()", TCUDA_SANITIZER="on")
+    assert done.stdout == "imported\n"
     assert done.returncode == 1
     assert done.stderr.endswith(
         "ValueError: TCUDA_SANITIZER is 'on'; it can be '0', '1', 'raise', 'warn' or 'collect'.\n"

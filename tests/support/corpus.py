@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = TESTS / "sanitizer" / "corpus"
 
-_MARK = re.compile(r"  # (first|second|freed|first launch|second launch|launch)$")
+_MARK = re.compile(r"  # (first|second|first launch|second launch|launch)$")
 _MISSING = re.compile(r"^ *# (missing|reported as): (.+)$")
 
 
@@ -30,7 +30,6 @@ class Program(NamedTuple):
         second: The line of the access at which the race is found.
         first_launch: The line that launches the graph with the first access.
         second_launch: The line that launches the graph with the second access.
-        freed: The line at which the memory of the first access is freed.
         missing: The call that is missing, as the report writes the call.
     """
 
@@ -40,7 +39,6 @@ class Program(NamedTuple):
     second: int | None
     first_launch: int | None
     second_launch: int | None
-    freed: int | None
     missing: str | None
 
     @property
@@ -81,7 +79,6 @@ def _read(path: Path) -> Program:
         second=marks.get("second"),
         first_launch=marks.get("first launch"),
         second_launch=marks.get("second launch"),
-        freed=marks.get("freed"),
         missing=missing,
     )
 

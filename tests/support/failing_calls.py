@@ -16,15 +16,20 @@ from tcuda._process import lazy
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_NEVER_FAILING = {"getDevice", "setDevice", "getDeviceCount", "nvml", "name", "capturing"}
-"""The members of the runtime that only ask, or that restore the state after a failure."""
+_NEVER_FAILING = {"getDevice", "setDevice", "getDeviceCount", "nvml", "name", "capturing", "defers", "poison"}
+"""The members of the runtime that only ask, that restore the state after a failure, or that make no call of CUDA."""
 
 
-def refused_calls(action: Callable[[], Any]) -> list[str]:
+def refused_calls(action: Callable[[], Any], release: Callable[[], object] = lambda: None) -> list[str]:
     """Run ``action`` again and again, and let another call of the runtime fail each time, until no call fails.
 
     The function checks after each failure that the error reaches the caller, that the current device and the current
     streams are the same as before, and that no more memory is allocated.
+
+    Args:
+        action: The calls.
+        release: A function that gives back what ``action`` has kept. The function is called after each run, and none of
+            its calls fails.
 
     Returns:
         The names of the calls that failed.
@@ -34,6 +39,7 @@ def refused_calls(action: Callable[[], Any]) -> list[str]:
     while True:
         with _refusing(len(refused)) as made:
             status = status_of(action)
+        release()
         assert _state() == before, made
         if not status:
             return refused

@@ -119,12 +119,24 @@ def race_in_kernel(**more: Any) -> dict[str, Any]:
     )
 
 
+def unwritten_read(**more: Any) -> dict[str, Any]:
+    """Return a read of unwritten memory in a kernel."""
+    found = race_in_kernel()
+    kept = ("kernel", "memory", "current", "allocation", "overlap", "element_range", "confidence", "processes", "count")
+    return {name: found[name] for name in kept} | {
+        "kind": "read of unwritten memory in a kernel",
+        "advice": "Write the memory first, or let the kernel leave the memory out.",
+        **more,
+    }
+
+
 def report(*races: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a report of ``races``."""
     exact, possible = [[one for one in races if bool(one["doubt"]) is doubtful] for doubtful in (False, True)]
     return {
         "version": 1,
         "races": exact,
+        "unwritten_reads": [],
         "possible": possible,
         "operations": 20,
         "suppressed": 0,

@@ -237,3 +237,51 @@ for _ in range(150):
 print(len(created) - before)
 """
     assert fresh_output_of(PROGRAM + code) == "0"
+
+
+DROPPED = """
+import faulthandler, gc, random, signal, sys
+faulthandler.dump_traceback_later(110, exit=True)
+import tcuda
+from tcuda import xp
+
+swallowed = []
+sys.unraisablehook = lambda unraisable: swallowed.append(unraisable.exc_type)
+tcuda.init()
+
+def dropped():
+    {dropped}
+
+def drop():
+    while True:
+        dropped()
+
+dropped()
+sent = delivered = 0
+for _ in range({count}):
+    sent += 1
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 3e-3))
+    try:
+        drop()
+    except KeyboardInterrupt:
+        delivered += 1
+print(sent == delivered, swallowed)
+"""
+
+DROPPING = {
+    "graph": "g = tcuda.CUDAGraph()\n    with tcuda.graph(g, capture_error_mode='relaxed'): x.fill(1)",
+    "event": "e = tcuda.Event(); e.record()",
+    "stream": "tcuda.Stream()",
+    "array": "xp.empty(8)",
+    "pool": "tcuda.MemPool()",
+    "pinned": "tcuda.memory.empty_pinned(8)",
+    "measurement": "u = tcuda.memory.track(); u.__enter__()",
+}
+
+
+@pytest.mark.parametrize("name", DROPPING)
+def test_an_interrupt_in_a_destructor_is_raised_afterwards(name: str, output_of: OutputOf) -> None:
+    handler = "signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))\n"
+    program = DROPPED.format(dropped=DROPPING[name], count=100)
+    program = program.replace("swallowed = []", f"x = xp.zeros(8)\n{handler}swallowed = []")
+    assert output_of(program) == "True []"

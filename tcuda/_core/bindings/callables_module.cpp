@@ -8,6 +8,7 @@
 #include "bindings/memory/python_ledger.hpp"
 #include "bindings/python/cleanup_on_error.hpp"
 #include "bindings/python/forwarder.hpp"
+#include "bindings/python/interruption.hpp"
 #include "bindings/python/translated.hpp"
 
 namespace nb = nanobind;
@@ -20,6 +21,21 @@ nb::object checked(PyObject *made) {
     if (made == nullptr)
         nb::raise_python_error();
     return nb::steal(made);
+}
+
+// Calls `function`. No caller could handle its error, so the error is reported as that of a destructor. An interrupt of
+// the user is no error of the function.
+void call_reported(const nb::callable &function) {
+    try {
+        function();
+    } catch (nb::python_error &error) {
+        if (error.matches(PyExc_KeyboardInterrupt)) {
+            Interruption::keep(error);
+            Interruption::deliver();
+        } else {
+            error.discard_as_unraisable(function);
+        }
+    }
 }
 
 } // namespace
@@ -67,12 +83,17 @@ void bind_callables(nb::module_ &module) {
             return checked(make_forwarder(type.ptr(), target.ptr()));
         },
         nb::arg("target"));
+    const nb::object method = checked(make_cleanup_on_error_type());
     module.def(
         "cleanup_on_error",
-        [type = checked(make_cleanup_on_error_type())](nb::object function, nb::object mend) {
-            return checked(make_cleanup_on_error(type.ptr(), function.ptr(), mend.ptr()));
+        [method](nb::object function, nb::object mend) {
+            return checked(make_cleanup_on_error(method.ptr(), function.ptr(), mend.ptr()));
         },
         nb::arg("function"), nb::arg("mend"));
+    module.def(
+        "finalizing", [method](nb::object function) { return checked(make_finalizing(method.ptr(), function.ptr())); },
+        nb::arg("function"));
+    module.def("call_reported", call_reported, nb::arg("function"));
 }
 
 } // namespace tcuda

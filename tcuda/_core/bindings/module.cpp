@@ -2,6 +2,10 @@
 // file tcuda/_core/__init__.pyi has the types.
 #include <nanobind/nanobind.h>
 
+#include <cstring>
+#include <exception>
+#include <new>
+
 #include "bindings/memory/owned_memory.hpp"
 #include "bindings/memory/page_locked_arrays.hpp"
 #include "bindings/memory/page_locked_memory.hpp"
@@ -26,11 +30,28 @@ void bind_emulation(nanobind::module_ &);
 void bind_sanitizer(nanobind::module_ &);
 #endif
 
+namespace {
+
+// nanobind would only say "std::bad_alloc".
+void translate_lack_of_memory(const std::exception_ptr &error, void *) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::bad_alloc &lack) {
+        const bool says_more = std::strcmp(lack.what(), std::bad_alloc().what()) != 0;
+        PyErr_SetString(PyExc_MemoryError, says_more
+                                               ? lack.what()
+                                               : "The system has no memory of the host left for this process. Free "
+                                                 "memory, or raise the limit of the process (ulimit -v).");
+    }
+}
+
+} // namespace
 } // namespace tcuda
 
 NB_MODULE(_core, module) {
     // Devices and arrays may live as long as the process: an object that is alive at its end is no leak.
     nanobind::set_leak_warnings(false);
+    nanobind::register_exception_translator(tcuda::translate_lack_of_memory);
     module.attr("version") = TCUDA_VERSION;
 
     tcuda::bind_driver(module);

@@ -14,6 +14,10 @@
 #include <mutex>
 #include <new>
 
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+#include <ucontext.h>
+#endif
+
 namespace tcuda {
 
 using SignalAction = struct sigaction;
@@ -57,6 +61,26 @@ private:
     std::array<Entry, capacity> entries_{};
 };
 
+// A number that is equal for equal numbers in the registers of integers of a signal's context.
+inline std::uintptr_t hash_of_registers(const void *context) noexcept {
+    std::uintptr_t result = 0;
+    [[maybe_unused]] const auto add = [&result](auto number) {
+        result = (result ^ static_cast<std::uintptr_t>(number)) * std::uintptr_t(0x9e3779b97f4a7c15) + 1;
+    };
+#if defined(__linux__) && defined(__x86_64__)
+    for (const auto each : static_cast<const ucontext_t *>(context)->uc_mcontext.gregs)
+        add(each);
+#elif defined(__linux__) && defined(__aarch64__)
+    const auto &registers = static_cast<const ucontext_t *>(context)->uc_mcontext;
+    for (const auto each : registers.regs)
+        add(each);
+    add(registers.pc);
+#else
+    (void)context;
+#endif
+    return result;
+}
+
 // How often each thread has had the same fault in a row. Threads may share an entry: the count of a thread then begins
 // again when another thread has a fault.
 class RepeatedFaults {
@@ -70,6 +94,14 @@ public:
         return entry.times.fetch_add(1) + 1;
     }
     void forget() noexcept { entry_of_thread().key.store(0); }
+
+    // Counts a fault that is passed on to another handler. A handler that returns leads to the same fault again if the
+    // handler has changed nothing. True if this thread has had so many equal faults, with the same numbers in all
+    // registers, that the handler is dead, as that of Python's faulthandler is after its end.
+    bool is_dead_end(const siginfo_t *info, const void *context) noexcept {
+        constexpr unsigned most_equal_faults = 100;
+        return count(hash_of_registers(context) ^ reinterpret_cast<std::uintptr_t>(info->si_addr)) > most_equal_faults;
+    }
 
 private:
     struct Entry {
@@ -158,11 +190,16 @@ public:
         Handler nobody = nullptr;
         if (first_own_.load() != own && !first_own_.compare_exchange_strong(nobody, own))
             second_own_.store(own);
-        const Handler handler = found->sa_sigaction;
-        if (!is_default(found) && (handler == first_own_.load() || handler == second_own_.load()))
+        if (is_own(*found))
             return;
         if (is_default(found) || action_.load() == nullptr)
             action_.store(found);
+    }
+
+    // Whether `action` calls a handler of the core.
+    bool is_own(const SignalAction &action) const noexcept {
+        const Handler handler = action.sa_sigaction;
+        return !is_default(&action) && (handler == first_own_.load() || handler == second_own_.load());
     }
 
     // Null if only handlers of the core have been replaced, which stands for the default.

@@ -364,6 +364,13 @@ class CudaRuntime:
         status = self._conditionals.begin_capture_to_graph(stream, graph, mode)
         _check(status, "cuStreamBeginCaptureToGraph({:#x}, {:#x}, {})", stream, graph, mode)
 
+    def graphAbandon(self, graph: int) -> None:
+        """Leave the graph to the driver for good.
+
+        The driver has destroyed the graph of the body already. With the node, the driver would destroy that graph
+        again, which ends the process (seen with the driver of CUDA 13.0).
+        """
+
     @functools.cached_property
     def _conditionals(self) -> _core.ConditionalNodes:
         return _core.ConditionalNodes()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
+
+from tcuda import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,8 @@ _DURATION = 1_000
 def launch(runtime: EmulatedRuntime, stream: int, function: Callable[[], object]) -> None:
     """Call ``function`` after the work that a stream of the current device has now.
 
-    An error of the function is reported as an error of a finalizer is, because no caller could handle the error.
+    An error of the function is reported as an error of a finalizer is, because no caller could handle the error. Ctrl-C
+    ends the program at its next line.
     """
     work = _Reported(function)
     runtime.launchTogether(
@@ -37,18 +38,4 @@ class _Reported:
         self._function = function
 
     def __call__(self) -> None:
-        try:
-            self._function()
-        except BaseException as error:
-            sys.unraisablehook(
-                cast(
-                    "Any",
-                    SimpleNamespace(
-                        exc_type=type(error),
-                        exc_value=error,
-                        exc_traceback=error.__traceback__,
-                        err_msg=None,
-                        object=self._function,
-                    ),
-                )
-            )
+        _core.call_reported(self._function)

@@ -119,7 +119,7 @@ class PooledPinnedMemory(PinnedMemory):
         if ptr:
             self._give_back(self.mem)
 
-    __del__ = free  # the pool makes no call of CUDA
+    __del__ = _core.finalizing(free)  # the pool makes no call of CUDA
 
 
 def _malloc(size: int) -> PinnedMemoryPointer:

@@ -12,12 +12,20 @@ from tcuda._base.statuses import Status
 from tcuda._process.ledger import ledger
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.runtime.moves import Movable
-from tcuda.sanitizer._checks import tell_races_of_kernel
+from tcuda.sanitizer._checks import tell_findings_of_kernel
 from tcuda.sanitizer._elements import Region, elements, indices
 from tcuda.sanitizer._errors import KernelRaceError
 from tcuda.sanitizer._found_in_kernel import FoundInKernel
 from tcuda.sanitizer._kernel_advice import missing_in_kernel
-from tcuda.sanitizer._kernel_race import BENIGN, KIND, KernelMemory, KernelRace, KernelRaceAccess, SourceLine
+from tcuda.sanitizer._kernel_race import (
+    BENIGN,
+    KIND,
+    KernelFinding,
+    KernelMemory,
+    KernelRace,
+    KernelRaceAccess,
+    SourceLine,
+)
 from tcuda.sanitizer._race import RaceAllocation
 from tcuda.sanitizer._stacks import Frame, frames, users
 from tcuda.sanitizer._stream_names import stream_names
@@ -142,7 +150,7 @@ class LaunchFindings(Movable):
         stream = stream_names((self._device, self._stream), None).current
         assert stream is not None
         found = [FoundInKernel(self._race(race, next(lines), next(lines), module, stream), race.count) for race in kept]
-        tell_races_of_kernel(_merged(found), lambda told: KernelRaceError(told, call, left_out))
+        tell_findings_of_kernel(_merged(found), lambda told: KernelRaceError(told, call, left_out))
 
     def tell_unwritten(
         self,
@@ -182,10 +190,10 @@ class LaunchFindings(Movable):
             read = unwritten_read(self._kernel, access, view.at(overlap), overlap, allocation)
             found.append(FoundInKernel(read, count))
 
-        def error(told: Sequence[KernelRace]) -> UnwrittenMemoryError:
+        def error(told: Sequence[KernelFinding]) -> UnwrittenMemoryError:
             return UnwrittenMemoryError(Status.LAUNCH_FAILURE, call, "\n".join(map(str, told)), tuple(told))
 
-        tell_races_of_kernel(_merged(found), error)
+        tell_findings_of_kernel(_merged(found), error)
 
     def _race(
         self,
@@ -302,7 +310,7 @@ def _program_frames(stack: int) -> tuple[Frame, ...]:
 
 
 def _merged(found: Sequence[FoundInKernel]) -> list[FoundInKernel]:
-    """Return one race for each pair of lines, with the number of all races of the pair.
+    """Return one finding for each line or pair of lines, with the number of all findings there.
 
     A statement such as ``x[0] += 1`` reads and writes, so the launch finds several races of its line. A race that is
     not benign stands for the others.
@@ -313,8 +321,8 @@ def _merged(found: Sequence[FoundInKernel]) -> list[FoundInKernel]:
         if known is None:
             pairs[one.pair] = one
         else:
-            shown = one if known.race.benign else known
-            pairs[one.pair] = FoundInKernel(shown.race, known.count + one.count)
+            shown = one if known.finding.kind == BENIGN else known
+            pairs[one.pair] = FoundInKernel(shown.finding, known.count + one.count)
     return list(pairs.values())
 
 

@@ -93,6 +93,16 @@ _PASSING = tuple(
 )
 """The errors of the system after which the compiler may accept the same source later."""
 
+_SHORT = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT),
+        "The folder {} has no room for the files of the compiler. Make room there, or let TMPDIR name another folder.",
+    ),
+    errno.ENOMEM: "The compiler got no memory. End other programs, or raise the limit of the process (ulimit -v).",
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "Close files, or raise the limit of open files (ulimit -n)."),
+}
+"""What to do about errors of the system for which the source is not to blame."""
+
 _refused: dict[str, str] = {}
 """The messages of the compiler about each source that it has refused in this process, by the key of the library."""
 
@@ -194,7 +204,9 @@ def build(
         except CompileException as error:
             if _IN_SOURCE.search(str(error)) and not any(text in str(error) for text in _PASSING):
                 _refused[key] = str(error)
-            raise
+            raise _shortage(str(error), folder) or error from None
+        except OSError as error:
+            raise _shortage(str(error), folder) or error from None
     log.debug(
         "Kernels %s were compiled in %.0f ms by %s.",
         _shown(request),
@@ -204,6 +216,20 @@ def build(
     if stable:
         stored.store(key, library)
     return library, messages
+
+
+def _shortage(message: str, folder: str) -> OSError | None:
+    """Return the error that says what the compiler lacked, if the source is not to blame; None otherwise.
+
+    Args:
+        message: The message of the compiler, or of an error of this process.
+        folder: The folder of the compile.
+    """
+    for number, advice in _SHORT.items():
+        if os.strerror(number) in message:
+            place = os.path.dirname(folder)  # noqa: PTH120  # a text for a message
+            return OSError(number, f"{os.strerror(number)} while a kernel was compiled. {advice.format(place)}")
+    return None
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tcuda._core import finalizing
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,6 +28,7 @@ class Allocation:
         self.ptr = ptr
         self._release = release
 
+    @finalizing
     def __del__(self, _exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         if not _exiting():
             self._release(self.ptr)

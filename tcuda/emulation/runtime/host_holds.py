@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from tcuda._core import finalizing
+
 Range: TypeAlias = tuple[int, int]
 """The address and the size of memory."""
 
@@ -21,5 +23,6 @@ class HostHold:
         self._number = number
         living.add(number)
 
+    @finalizing
     def __del__(self) -> None:
         self._living.discard(self._number)

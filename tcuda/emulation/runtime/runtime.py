@@ -1002,6 +1002,8 @@ class EmulatedRuntime:
         if self._graphs.pop(graph, None) is None:
             raise failure(Status.INVALID_VALUE, ("cudaGraphDestroy({:#x})", graph))
 
+    graphAbandon = graphDestroy
+
     def graphInstantiate(self, graph: int, flags: int) -> int:
         with self._lock:
             call = "cudaGraphInstantiate({:#x}, {})", graph, flags

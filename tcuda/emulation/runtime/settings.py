@@ -30,7 +30,10 @@ def from_environment(environ: Mapping[str, str]) -> tuple[int, int]:
     if not (devices.isascii() and devices.isdecimal() and len(devices) <= _MAX_DIGITS):
         shown = devices if len(devices) <= 40 else f"{devices[:40]}..."
         raise ValueError(f"TCUDA_EMULATED_DEVICES is {shown!r}; it takes a number of devices, such as 2.")
-    return int(devices), parse_memory(environ.get("TCUDA_EMULATED_MEMORY") or "2GiB")
+    try:
+        return int(devices), parse_memory(environ.get("TCUDA_EMULATED_MEMORY") or "2GiB")
+    except ValueError as error:
+        raise ValueError(f"TCUDA_EMULATED_MEMORY: {error}") from None
 
 
 def schedule_of_environment(environ: Mapping[str, str]) -> Schedule:

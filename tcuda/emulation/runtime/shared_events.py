@@ -15,6 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
+from tcuda._core import finalizing
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING
 from tcuda.emulation.runtime.calls import failure
 from tcuda.emulation.runtime.events import Event
@@ -239,6 +240,7 @@ class SharedEvents:
             self._pages.append(_Page(self._descriptor, number))
         return self._pages[number]
 
+    @finalizing
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at the end of the process, `os` may be gone
         if self._descriptor is not None:
             try:  # noqa: SIM105  # `contextlib` may be gone, too

@@ -26,8 +26,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         usage="tcuda sanitize [options] (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]",
         help="run a program, and find missing waits between streams, and races in kernels",
         description="Run a program as python does, and report each race: two operations on the same memory, one of "
-        "them a write, that no wait orders. The exit status is 1 if there was a race, else the status of the program, "
-        "or 3 if no operation was watched. On emulated devices, 'import cupy' imports their arrays.",
+        "them a write, that no wait orders. Reads of unwritten memory in kernels are reported, too. The exit status is "
+        "1 if something was found, else the status of the program, or 3 if no operation was watched. On emulated "
+        "devices, 'import cupy' imports their arrays.",
         epilog="The options of the command come before the program. All later arguments are the program's.",
         allow_abbrev=False,
     )

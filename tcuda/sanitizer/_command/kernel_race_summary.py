@@ -22,7 +22,7 @@ def details(race: Mapping[str, Any], place: Callable[[str, int], str]) -> Iterat
         race: The race as plain data.
         place: The function that shows a file and a line.
     """
-    accesses = [access for access in (race["previous"], race["current"]) if access is not None]
+    accesses = [access for access in (race.get("previous"), race["current"]) if access is not None]
     for access in accesses:
         line = access["line"]
         where = "unknown line" if line is None else place(line["file"], line["line"])

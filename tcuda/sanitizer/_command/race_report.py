@@ -7,17 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._base.files import write_file
-from tcuda._base.messages import printable
+from tcuda._base.messages import printable, send_to_nowhere
 from tcuda._base.terminal import working
+from tcuda._base.outputs import PAGE, Kind, require_free
 from tcuda.sanitizer._command.defaults import STDOUT
 from tcuda.sanitizer._command.race_summary import Summary
 from tcuda.sanitizer._page import render
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rich.console import Console
+
+_GENERATOR, _COMMAND = "generator", "tcuda sanitize"
+
+REPORT = Kind("report", b"{", f'"{_GENERATOR}": "{_COMMAND}"'.encode())
+"""The files of JSON, which name the command first."""
 
 
 @dataclass(frozen=True)
@@ -43,32 +49,43 @@ class Output:
     folder: Path
 
     def write(self, report: Mapping[str, Any]) -> None:
-        """Write the report to all places.
+        """Write the report to all places, the files first. A reader of stdout or stderr that is gone is no error.
 
         Raises:
             OSError: A file cannot be written.
+            ValueError: The program has made a file of its own with the name of a file of the report.
         """
-        is_open = not self.screen.file.closed  # the program may have closed stderr
-        if is_open:
-            Summary(self.screen, self.folder).show(report, syncs=self.syncs, possible=self.possible)
-        written = []
+        written, failures = [], []
+        for name, kind, content in self._files(report):
+            try:
+                with working(f"writing {printable(name)}"):
+                    require_free(self.folder / name, kind)  # the program may have made the file itself
+                    write_file(self.folder / name, content())
+                written.append(name)
+            except (OSError, ValueError) as error:  # the other file and the summary are written, too
+                failures.append(error)
         if self.json == STDOUT:
-            print(_json(report), file=self.stdout, flush=True)
-        elif self.json is not None:
-            write_file(self.folder / self.json, (_json(report) + "\n").encode())
-            written.append(self.json)
+            try:
+                print(_json(report), file=self.stdout, flush=True)
+            except BrokenPipeError:
+                send_to_nowhere(self.stdout.fileno())
+        if not self.screen.file.closed:  # the program may have closed stderr
+            Summary(self.screen, self.folder).show(report, syncs=self.syncs, possible=self.possible)
+            for name in written:
+                self.screen.print(f"wrote {printable(name)}")
+        if failures:
+            raise failures[0]
+
+    def _files(self, report: Mapping[str, Any]) -> Iterator[tuple[str, Kind, Callable[[], bytes]]]:
+        """Yield the name, the kind and the function of the content of each file."""
+        if self.json is not None and self.json != STDOUT:
+            yield self.json, REPORT, lambda: f"{_json(report)}\n".encode()
         if self.html is not None:
-            title = " ".join(report["program"]["arguments"])
-            with working(f"writing {printable(str(self.html))}"):
-                write_file(self.folder / self.html, render(report, title).encode())
-            written.append(str(self.html))
-        if is_open:
-            for path in written:
-                self.screen.print(f"wrote {printable(path)}")
+            yield str(self.html), PAGE, lambda: render(report, " ".join(report["program"]["arguments"])).encode()
 
 
 def _json(report: Mapping[str, Any]) -> str:
-    return json.dumps(report, indent=2)
+    return json.dumps({_GENERATOR: _COMMAND, **report}, indent=2)
 
 
-__all__ = ["Output"]
+__all__ = ["REPORT", "Output"]

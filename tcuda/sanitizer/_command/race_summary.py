@@ -26,6 +26,13 @@ _NOTHING = (
     "its races."
 )
 
+_KINDS = {
+    "races": ("more race", "more races"),
+    "unwritten_reads": ("more read of unwritten memory", "more reads of unwritten memory"),
+    "possible": ("more possible race", "more possible races"),
+}
+"""The kinds of findings in their order, each with the nouns for those that are not shown."""
+
 _ONLY_POSSIBLE = "Only possible races were found, which leave the exit status alone. With --possible they count."
 
 _VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
@@ -54,9 +61,11 @@ class Summary:
         failure = report["program"]["failure"]
         if failure is not None:
             self._screen.print(f"The program failed: {printable(failure)}")
-        self._show_races(report["races"], 1, "more race")
-        self._show_races(report["possible"], len(report["races"]) + 1, "more possible race")
-        if report["races"] or report["possible"]:
+        number = 1
+        for kind, more in _KINDS.items():
+            self._show_races(report[kind], number, more)
+            number += len(report[kind])
+        if number > 1:
             self._screen.print()
         if syncs:
             self._show_syncs(report["syncs"])
@@ -69,17 +78,17 @@ class Summary:
             )
         if not report["operations"]:
             self._screen.print(_NOTHING)
-        if report["possible"] and not report["races"] and not possible:
+        if report["possible"] and not report["races"] and not report["unwritten_reads"] and not possible:
             self._screen.print(_ONLY_POSSIBLE)
 
-    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: str) -> None:
+    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: tuple[str, str]) -> None:
         for number, race in enumerate(races[:_MOST_SHOWN], start):
             self._screen.print()
             for line in self._race(number, race):
                 self._screen.print(line)
         more = len(races) - _MOST_SHOWN
         if more > 0:
-            self._screen.print(f"\nand {_several(more, noun)}; --json and --html show all")
+            self._screen.print(f"\nand {_several(more, *noun)}; --json and --html show all")
 
     def _race(self, number: int, race: Mapping[str, Any]) -> Iterator[str]:
         times = "" if race["count"] == 1 else f", {race['count']:,} times"
@@ -102,10 +111,10 @@ class Summary:
         if race["doubt"]:
             yield f"   possible: {printable(race['doubt'])}"
         before = race["before"]
-        where = f" before {self._line(before['file'], before['line'])}" if before else ""
-        yield (
-            f"   missing: {printable(race['missing'])}{where}" if race["missing"] else f"   {printable(race['advice'])}"
-        )
+        if race["missing"] and before:
+            yield f"   missing: {printable(race['missing'])} before {self._line(before['file'], before['line'])}"
+        else:
+            yield f"   {'missing: ' if race['missing'] else ''}{printable(race['advice'])}"
 
     def _place(self, stack: Sequence[dict[str, Any]]) -> str:
         """Return the line of the program to which a stack belongs."""
@@ -164,16 +173,21 @@ def _touched(race: Mapping[str, Any]) -> str | None:
 
 
 def _total(report: Mapping[str, Any]) -> str:
-    races = report["races"]
+    races, reads = report["races"], report["unwritten_reads"]
     operations = _several(report["operations"], "operation")
-    suppressed = f"; {_several(report['suppressed'], 'race')} suppressed" if report["suppressed"] else ""
+    suppressed = f"; {report['suppressed']:,} suppressed" if report["suppressed"] else ""
     possible = f"; {_several(len(report['possible']), 'possible race')}" if report["possible"] else ""
-    if not races and not report["operations"]:
+    if not races and not reads and not report["operations"]:
         return "No operation was watched."
-    if not races:
-        return f"No race in {operations}{possible}{suppressed}."
-    times = sum(race["count"] for race in races)
-    return f"{_several(len(races), 'race')}, seen {_several(times, 'time')}, in {operations}{possible}{suppressed}."
+    found = f"{_several(len(races), 'race')}, seen {_times(races)}," if races else "No race"
+    if reads:
+        unwritten = _several(len(reads), "read of unwritten memory", "reads of unwritten memory")
+        found += f"{',' if not races else ''} and {unwritten}, seen {_times(reads)},"
+    return f"{found} in {operations}{possible}{suppressed}."
+
+
+def _times(findings: Sequence[Mapping[str, Any]]) -> str:
+    return _several(sum(found["count"] for found in findings), "time")
 
 
 def _children(processes: Sequence[int]) -> str:

@@ -12,23 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._base.console import console
-from tcuda._base.files import read_regular_file, require_writable
-from tcuda._base.messages import in_one_line, printable
+from tcuda._base.files import read_regular_file
+from tcuda._base.messages import in_one_line, printable, send_to_nowhere
 from tcuda._base.program import Ending, before_abrupt_exit, callers, named_program, without_callers
 from tcuda._base.terminal import working
 from tcuda._base.wings import wing_module
 from tcuda._device._sync_debug import SyncCounter
 from tcuda._runtime import is_emulated
+from tcuda._base.outputs import PAGE, remove_earlier, require_free
 from tcuda.sanitizer import _process_reports, check
 from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
-from tcuda.sanitizer._command.race_report import Output
+from tcuda.sanitizer._command.race_report import REPORT, Output
 from tcuda.sanitizer._suppressions import VARIABLE as SUPPRESSIONS
 from tcuda.sanitizer._suppressions import read_suppressions
 from tcuda.sanitizer._variables import enabling
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+    from tcuda._base.outputs import Kind
 
 _FOUND = 1
 _NOTHING_WATCHED = 3
@@ -55,9 +58,10 @@ def run(options: argparse.Namespace) -> int:
         start = named_program(options.program)
         for path in options.suppress:
             _suppress(path)
-        for path in (options.html, options.json and options.json != STDOUT and Path(options.json)):
-            if path:
-                require_writable(path)
+        outputs = _outputs(options)
+        inputs = [*options.suppress, *_named_files(options.program)]
+        for path, kind in outputs:
+            require_free(path, kind, [*inputs, *(other for other, _ in outputs if other is not path)])
     except (OSError, ValueError) as error:
         options.usage_error(in_one_line(error))
     screen = console(stderr=True)
@@ -66,15 +70,25 @@ def run(options: argparse.Namespace) -> int:
         told = _choose_devices(options.emulated)
         if options.kernels:
             _look_into_kernels()
-    except (RuntimeError, ValueError) as error:
+        wing_module("emulation._variables").require_valid(emulated=is_emulated())
+    except (OSError, RuntimeError, ValueError) as error:
         options.usage_error(in_one_line(error))
+    for path, _ in outputs:
+        remove_earlier(path)
     if told:
         screen.print(told)
     if screen.is_terminal:  # the program may say nothing for long
         screen.print(f"Watching {printable(' '.join(options.program))}: the report follows at the end of the program.")
     with _stdout_for_json(options.json) as stdout:
         output = Output(screen, stdout, options.json, options.html, options.syncs, options.possible, Path.cwd())
-        return _run(options, start, output)
+        status = _run(options, start, output)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads the output of the program any more, which says nothing about races
+        send_to_nowhere(1)
+    except (AttributeError, ValueError):  # the program may have closed stdout
+        pass
+    return status
 
 
 def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Output) -> int:
@@ -99,7 +113,7 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
                     found["syncs"] = counter.counts()
             found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
             output.write(found)
-            if found["races"] or (options.possible and found["possible"]):
+            if found["races"] or found["unwritten_reads"] or (options.possible and found["possible"]):
                 return _FOUND
             return ending.status or (0 if found["operations"] else _NOTHING_WATCHED)
 
@@ -111,11 +125,22 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
 
 def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, Any]:
     """Take the frames of the command away from the stacks of ``report``, and return ``report``."""
-    for race in (*report["races"], *report["possible"]):
-        for part in filter(None, (race[name] for name in _PARTS)):
+    for race in (*report["races"], *report["unwritten_reads"], *report["possible"]):
+        for part in filter(None, map(race.get, _PARTS)):
             for name in _STACKS & part.keys():
                 part[name] = part[name] and without_callers(part[name], command)
     return report
+
+
+def _outputs(options: argparse.Namespace) -> list[tuple[Path, Kind]]:
+    """Return the files of the report, and their kinds."""
+    json = None if options.json in (None, STDOUT) else Path(options.json)
+    return [(path, kind) for path, kind in ((options.html, PAGE), (json, REPORT)) if path is not None]
+
+
+def _named_files(words: Sequence[str]) -> list[Path]:
+    """Return the paths that the command line of a program may name, also as the value of an option."""
+    return [Path(part) for word in words for part in {word, word.partition("=")[2]} if part]
 
 
 def _suppress(path: Path) -> None:
@@ -194,7 +219,7 @@ def _with_children(report: dict[str, Any], children: _process_reports.Found) -> 
 
     A race that several processes have found is kept once. ``"processes"`` of a race has the processes.
     """
-    for kind in ("races", "possible"):
+    for kind in ("races", "unwritten_reads", "possible"):
         known = {_same(race): race for race in report[kind]}
         for race in known.values():
             race["processes"] = []
@@ -213,8 +238,10 @@ def _with_children(report: dict[str, Any], children: _process_reports.Found) -> 
 
 def _same(race: dict[str, Any]) -> str:
     """Return what equal races of several processes have in common: the operations, their streams and their lines."""
-    accesses = [[access and access.get(part) for part in _OF_ACCESS] for access in (race["previous"], race["current"])]
-    return json.dumps([race["kind"], race["use_after_free"], race["missing"], accesses])
+    accesses = [
+        [access and access.get(part) for part in _OF_ACCESS] for access in (race.get("previous"), race["current"])
+    ]
+    return json.dumps([race["kind"], race.get("use_after_free"), race.get("missing"), accesses])
 
 
 @contextlib.contextmanager

@@ -39,12 +39,13 @@ class _Packer:
         self._events: dict[tuple[Any, ...], int] = {}
 
     def report(self, report: Mapping[str, Any], title: str) -> dict[str, Any]:
-        found = [*report["races"], *report["possible"]]
+        found = [*report["races"], *report["unwritten_reads"], *report["possible"]]
         races = [self._race(race) for race in found[:RACES]]
         syncs = sorted(report["syncs"], key=lambda sync: -sync["count"])
         return {
             "title": title,
             "found": len(found),
+            "unwritten": len(report["unwritten_reads"]),
             "possible": len(report["possible"]),
             "times": sum(race["count"] for race in found),
             "operations": report["operations"],
@@ -60,23 +61,24 @@ class _Packer:
         }
 
     def _race(self, race: Mapping[str, Any]) -> dict[str, Any]:
-        before = race["before"]
+        before = race.get("before")
+        previous = race.get("previous")
         allocation = race["allocation"]
         freed = race.get("previous_allocation")
         return {
             "kind": race["kind"],
-            "useAfterFree": race["use_after_free"],
+            "useAfterFree": race.get("use_after_free", False),
             "count": race["count"],
             "doubt": race.get("doubt"),
-            "missing": race["missing"],
+            "missing": race.get("missing"),
             "advice": race.get("advice"),
             "before": before and (before["file"], before["line"]),
             "elements": race["element_range"],
             "overlap": _extent(race["overlap"], allocation),
             "allocation": allocation and self._allocation(allocation),
             "freed": freed and self._allocation(freed),
-            "previous": self._access(race["previous"] or race["current"], allocation),
-            "isSingle": race["previous"] is None,
+            "previous": self._access(previous or race["current"], allocation),
+            "isSingle": previous is None,
             "current": self._access(race["current"], allocation),
             "events": [self._event(event) for event in race.get("neighbours", ())],
             "kernel": race.get("kernel"),

@@ -46,11 +46,12 @@ class Sources:
     def _lines(self, file: str) -> list[str]:
         lines = self._files.get(file)
         if lines is None:
-            lines = self._files[file] = _read(file)
+            lines = self._files[file] = lines_of(file)
         return lines
 
 
-def _read(file: str) -> list[str]:
+def lines_of(file: str) -> list[str]:
+    """Return the lines of a file or of a cell of a notebook; an empty list if the file cannot be read."""
     if file in linecache.cache:  # the cells of a notebook are no files
         return linecache.getlines(file)
     try:
@@ -63,4 +64,4 @@ def _read(file: str) -> list[str]:
         return []
 
 
-__all__ = ["Sources", "site"]
+__all__ = ["Sources", "lines_of", "site"]

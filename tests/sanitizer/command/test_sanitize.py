@@ -15,7 +15,7 @@ import pytest
 from support.browser import embedded, needs_browser, show_page
 from support.environments import NO_GPU, environment
 from support.folders import TESTS
-from support.race_reports import race, report
+from support.race_reports import race, report, unwritten_read
 from support.terminal import run_on_terminal
 from tcuda._base.console import console
 from tcuda.cli import main
@@ -294,7 +294,7 @@ def test_suppressed_races_are_left_out_and_counted(sanitize: Sanitize, tmp_path:
     (tmp_path / "known.txt").write_text("# on purpose\nfile=program.py function=step\n")
     done = sanitize(RACY, options=["--suppress", "known.txt", "program.py"])
     assert done.returncode == 0
-    assert re.fullmatch(r"No race in \d+ operations; \d races? suppressed\.\n", done.stderr)
+    assert re.fullmatch(r"No race in \d+ operations; \d suppressed\.\n", done.stderr)
     (tmp_path / "other.txt").write_text("file=other.py\n")
     assert sanitize(RACY, options=["--suppress=other.txt", "program.py"]).returncode == 1
 
@@ -324,14 +324,14 @@ def test_a_program_may_change_its_folder_and_its_files(sanitize: Sanitize, tmp_p
 
 
 @pytest.mark.parametrize("name", ["page.html", "report.json"])
-def test_a_full_disk_leaves_the_old_report(sanitize: Sanitize, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("old")
+def test_a_full_disk_leaves_no_report(sanitize: Sanitize, tmp_path: Path, name: str) -> None:
+    sanitize(CLEAN, options=[f"--{name[-4:]}={name}", "program.py"])
+    assert (tmp_path / name).exists()
     limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
     done = sanitize(RACY + limit, options=[f"--{name[-4:]}={name}", "program.py"])
     assert "File too large" in done.stderr
     assert done.returncode != 0
-    assert (tmp_path / name).read_text() == "old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "program.py"])
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
 @pytest.mark.parametrize("end", ["", "import os; os._exit(0)"], ids=["return", "os._exit"])
@@ -451,7 +451,7 @@ def test_suppressions_and_the_mode_hold_in_children(sanitize: Sanitize, tmp_path
     (tmp_path / "known.txt").write_text("file=program.py function=work\n")
     done = sanitize(OF_CUPY, "process", options=["--suppress", "known.txt", "program.py"])
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"No race in \d+ operations; \d races? suppressed\.\n", done.stderr)
+    assert re.fullmatch(r"No race in \d+ operations; \d suppressed\.\n", done.stderr)
     done = sanitize(OF_CUPY, "process", options=["--raise", "program.py"])
     assert "CUDASanitizerErrors" in done.stderr
     assert done.returncode == 1
@@ -559,7 +559,7 @@ def test_the_summary_shows_the_first_races_and_counts_the_others(capsys: pytest.
         *(f"{number}. read after write, {number} times" for number in range(2, 11)),
     ]
     assert "and 3 more races; --json and --html show all" in lines
-    assert lines[-1] == "13 races, seen 91 times, in 20 operations; 1 race suppressed."
+    assert lines[-1] == "13 races, seen 91 times, in 20 operations; 1 suppressed."
 
 
 @pytest.mark.parametrize(
@@ -588,6 +588,41 @@ def test_the_summary_names_the_byte_that_the_host_touches_first(capsys: pytest.C
     found["current"] |= {"host": True, "device": -1} | touch
     lines = summary(report(found), capsys)
     assert "   the host touches byte 40 of 65,536 first, and perhaps other bytes later" in lines
+
+
+def test_the_summary_counts_races_and_reads_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    reads = [unwritten_read(count=number) for number in range(2, 14)]
+    lines = summary(report(unwritten_reads=reads[:1]), capsys)
+    assert lines[1:3] == [
+        "1. read of unwritten memory in the kernel total, 2 times",
+        "   kernel.cu:2  thread (1, 0, 0) of block (0, 0, 0) writes: out[0] += x[i];",
+    ]
+    assert lines[-1] == "No race, and 1 read of unwritten memory, seen 2 times, in 20 operations."
+    lines = summary(report(race(), race(doubt="It is not known."), unwritten_reads=reads), capsys)
+    assert [line.split()[0] for line in lines if re.match(r"\d+\. ", line)] == [f"{n}." for n in [*range(1, 12), 14]]
+    assert "and 2 more reads of unwritten memory; --json and --html show all" in lines
+    assert lines[-1] == (
+        "1 race, seen 1 time, and 12 reads of unwritten memory, seen 90 times, in 20 operations; 1 possible race."
+    )
+
+
+READS = """\
+from tcuda import xp
+
+code = 'extern "C" __global__ void twice(int* x) { x[threadIdx.x] *= 2; }'
+xp.RawKernel(code, "twice")((1,), (8,), (xp.empty(8, "i"),))
+"""
+
+
+@pytest.mark.emulated
+def test_a_read_of_unwritten_memory_is_no_race_and_makes_the_status_1(sanitize: Sanitize, tmp_path: Path) -> None:
+    options = ["--json=report.json", "--html=page.html", "program.py"]
+    done = sanitize(READS, options=options, variables={"TCUDA_EMULATED_CHECKS": "memory,init"})
+    assert done.returncode == 1
+    assert "No race, and 1 read of unwritten memory, seen 8 times, in 1 operation." in done.stderr
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert (content["races"], len(content["unwritten_reads"])) == ([], 1)
+    assert embedded((tmp_path / "page.html").read_text())["unwritten"] == 1
 
 
 @pytest.mark.parametrize("possible", [False, True])

@@ -13,11 +13,10 @@ def load(number):
 
 sums = []
 for number in range(4):
-    batch = load(number)  # freed
+    batch = load(number)
     main.wait_stream(loading)
     sums.append(batch.sum())  # first
     # missing: tcuda.memory.record_stream(batch, main)
-    # reported as: tcuda.memory.record_stream(array, main)
 
 tcuda.synchronize()
 assert [float(total) for total in sums] == [0, 3007, 6014, 9021]

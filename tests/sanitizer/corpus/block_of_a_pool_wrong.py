@@ -10,8 +10,7 @@ side.wait_stream(main)
 with tcuda.stream(side):
     y = x + 1  # first
 # missing: tcuda.memory.record_stream(x, side)
-# reported as: tcuda.memory.record_stream(array, side)
-del x  # freed
+del x
 with tcuda.use_mem_pool(pool):
     z = xp.zeros(3015)  # second
 

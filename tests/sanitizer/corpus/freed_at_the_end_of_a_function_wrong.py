@@ -12,11 +12,10 @@ def total():
     with tcuda.stream(side):
         result = local.sum()  # first
     # missing: tcuda.memory.record_stream(local, side)
-    # reported as: tcuda.memory.record_stream(array, side)
     return result
 
 
-result = total()  # freed
+result = total()
 z = xp.zeros(3003)  # second
 
 tcuda.synchronize()

@@ -9,8 +9,7 @@ side.wait_stream(main)
 with tcuda.stream(side):
     x.fill(7)  # first
 # missing: tcuda.memory.record_stream(x, side)
-# reported as: tcuda.memory.record_stream(array, side)
-del x  # freed
+del x
 z = xp.zeros(3005)  # second
 
 tcuda.synchronize()

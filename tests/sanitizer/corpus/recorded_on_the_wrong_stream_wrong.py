@@ -10,8 +10,7 @@ with tcuda.stream(side):
     y = x + 1  # first
 tcuda.memory.record_stream(x, other)
 # missing: tcuda.memory.record_stream(x, side)
-# reported as: tcuda.memory.record_stream(array, side)
-del x  # freed
+del x
 z = xp.zeros(3009)  # second
 
 tcuda.synchronize()

@@ -15,7 +15,7 @@ def add_on_side(array):
     return result
 
 
-y = add_on_side(x * 10)  # freed
+y = add_on_side(x * 10)
 z = x * 0  # second
 
 tcuda.synchronize()

@@ -216,6 +216,73 @@ def test_a_crash_after_the_end_of_a_later_faulthandler_ends_the_process(run_pyth
     assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")
 
 
+LATER_HANDLERS = {
+    "of Python": "signal.signal(signal.SIGSEGV, print)",
+    "of C": "libc.signal(signal.SIGSEGV, ctypes.cast(libc.labs, ctypes.c_void_p))",
+    "of faulthandler": "faulthandler.enable()",
+    "of faulthandler, until its end": "faulthandler.enable(); watch(); faulthandler.disable()",
+}
+ANY_HANDLER = """
+import ctypes, faulthandler, mmap, signal
+from tcuda import _core
+libc = ctypes.CDLL(None)
+libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+signal.alarm(30)  # ends an endless loop
+pages = mmap.mmap(-1, 4 * mmap.PAGESIZE)
+begin = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+seen = []
+def watch():
+    _core.watch_pages([(begin, begin + len(pages), False)], lambda address, write: seen.append(address - begin))
+watch()
+"""
+CRASHES = {
+    "no memory": "ctypes.string_at(8)",
+    "memory that cannot be written": "ctypes.memset(ctypes.pythonapi.Py_GetVersion, 1, 1)",  # the code of a function
+}
+
+
+@pytest.mark.parametrize("handler", LATER_HANDLERS)
+def test_an_access_is_noticed_under_any_later_handler(run_python: RunPython, handler: str) -> None:
+    take = LATER_HANDLERS[handler]
+    done = run_python(
+        f"{ANY_HANDLER}\n{take}\npages[5] = 1\nwatch()\npages[6] = 1\n{take}\nwatch()\npages[7] = 1\nprint(seen)"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[5, 6, 7]"
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+@pytest.mark.parametrize("again", ["", "watch()", "pages[5] = 1"])
+@pytest.mark.parametrize("handler", LATER_HANDLERS)
+def test_a_crash_under_any_later_handler_ends_the_process(
+    run_python: RunPython, handler: str, again: str, crash: str
+) -> None:
+    done = run_python(f"{ANY_HANDLER}\n{LATER_HANDLERS[handler]}\n{again}\nwatch()\n{CRASHES[crash]}")
+    assert done.returncode == -signal.SIGSEGV, done.stderr
+    assert done.stderr.count("Segmentation fault") == (handler == "of faulthandler")
+
+
+def test_a_process_forks_without_warnings_while_pages_are_watched(run_python: RunPython) -> None:
+    done = run_python(
+        f"""{ANY_HANDLER}
+import os
+for place in range(5, 10):
+    child = os.fork()  # Python warns of threads of the core
+    if child == 0:
+        pages[place] = 1
+        os._exit(len(seen))
+    assert os.waitpid(child, 0)[1] >> 8 == place - 5
+    watch()
+    signal.signal(signal.SIGSEGV, print)
+    pages[place] = 1
+    watch()
+print(seen)
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[5, 6, 7, 8, 9]"
+
+
 def test_a_signal_that_the_program_raises_ends_the_process(run_python: RunPython) -> None:
     done = run_python(LATER_HANDLER + "faulthandler.disable()\nsignal.raise_signal(signal.SIGSEGV)")
     assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.browser import Document, needs_browser, show_page, use_page
-from support.race_reports import FILE, MAIN, OTHER, SIDE, access, nasty, race, race_in_kernel, report, several, step
+from support.race_reports import (
+    FILE,
+    MAIN,
+    OTHER,
+    SIDE,
+    access,
+    nasty,
+    race,
+    race_in_kernel,
+    report,
+    several,
+    step,
+    unwritten_read,
+)
 from support.snapshots import NASTY
 from tcuda.sanitizer._page import render
 
@@ -64,6 +77,13 @@ def test_a_browser_shows_the_list_of_races(show: Callable[..., Document]) -> Non
         "Possible read after writeadd train.py:12kernel train.py:33",
     ]
     assert len(re.findall(r'aria-current="true"', document.body)) == 1
+
+
+def test_a_browser_counts_reads_of_unwritten_memory_apart_from_races(show: Callable[..., Document]) -> None:
+    document = show(report(race(), unwritten_reads=[unwritten_read()]))
+    assert (document.text_of("total-races"), document.text_of("total-unwritten")) == ("1", "1")
+    assert "<title>train.py: 1 race, 1 read of unwritten memory</title>" in document.text
+    assert document.text_of("list-note") == "2 findings"
 
 
 def test_a_browser_shows_what_is_missing(show: Callable[..., Document]) -> None:
@@ -199,13 +219,13 @@ def test_the_default_streams_of_two_threads_have_lanes_of_their_own(show: Callab
 def test_the_advice_is_shown_if_it_says_more_than_the_call(show: Callable[..., Document]) -> None:
     file = FILE.rpartition("/")[2]
     usual = f"`side.wait_stream(main)` before line 14 of {file} orders them."
-    more = f"`side.wait_stream(main)` before line 14 of {file}, which frees the array, orders them."
+    more = f"`side.wait_stream(main)` before line 14 of {file}, which uses the array last, orders them."
     for advice in (usual, "`side.wait_stream(main)` before cell [3], line 14 orders them."):
         document = show(report(race(advice=advice)))
         assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
     document = show(report(race(advice=more)))
     assert words_of(document, "div", "fix")[0].endswith(
-        "before line 14 of train.py, which frees the array, orders them."
+        "before line 14 of train.py, which uses the array last, orders them."
     )
     assert document.body.count("<code>side.wait_stream(main)</code>") == 2
 

@@ -1,5 +1,6 @@
 #include <Python.h>
 
+#include "bindings/python/interruption.hpp"
 #include "bindings/python/python_type.hpp"
 #include "bindings/python/raised.hpp"
 
@@ -24,7 +25,7 @@ void finalize(PyObject *event) {
     PyObject *const error = taken_exception(); // the event may die while an exception is handled
     if (has_cuda_event(event)) {
         PyObject *const result = PyObject_VectorcallMethod(release_name, &event, 1, nullptr);
-        if (result == nullptr)
+        if (result == nullptr && !Interruption::deliver_error())
             PyErr_WriteUnraisable(event);
         Py_XDECREF(result);
     }

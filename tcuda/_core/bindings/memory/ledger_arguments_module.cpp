@@ -19,6 +19,7 @@ void bind_ledger_arguments(nb::module_ &module) {
         .def_rw("garbage_collection_threshold", &Settings::garbage_collection_threshold)
         .def_rw("expandable_segments", &Settings::expandable_segments)
         .def_rw("trim_always", &Settings::trim_always)
+        .def_rw("rejects_beyond_limit", &Settings::rejects_beyond_limit)
         .def_rw("roundup_power2_divisions", &Settings::roundup_power2_divisions);
 
     nb::class_<ExternalSource>(module, "Source");

@@ -19,6 +19,7 @@ nb::dict facts_of(const OutOfMemory &failure) {
     facts["allocated"] = failure.allocated;
     facts["reserved"] = failure.reserved;
     facts["largest_free"] = failure.largest_free;
+    facts["rejected"] = failure.rejected;
     return facts;
 }
 

@@ -27,6 +27,7 @@ template <typename Visitor> void visit(const Statistics &statistics, Visitor &vi
     visitor.add("num_alloc_retries", statistics.num_alloc_retries);
     visitor.add("num_device_alloc", statistics.num_device_alloc);
     visitor.add("num_device_free", statistics.num_device_free);
+    visitor.add("num_oom_rejections", statistics.num_oom_rejections);
     visitor.add("num_ooms", statistics.num_ooms);
     visitor.add("num_sync_all_streams", statistics.num_sync_all_streams);
     visitor.add("oversize_allocations", statistics.oversize_allocations);

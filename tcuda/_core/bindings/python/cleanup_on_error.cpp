@@ -1,6 +1,7 @@
 #include "bindings/python/cleanup_on_error.hpp"
 
 #include "bindings/python/callable.hpp"
+#include "bindings/python/interruption.hpp"
 #include "bindings/python/python_calls.hpp"
 #include "bindings/python/raised.hpp"
 #include "bindings/python/retry.hpp"
@@ -28,6 +29,13 @@ PyObject *call(PyObject *self, PyObject *const *args, size_t flagged_count, PyOb
     retry(raised, [&] { return done(tcuda::call(held[mend], first)); });
     raised.set_again();
     return nullptr;
+}
+
+PyObject *call_finalizing(PyObject *self, PyObject *const *args, size_t flagged_count, PyObject *names) {
+    PyObject *const result = PyObject_Vectorcall(CleanupOnError::of(self)->held[function], args, flagged_count, names);
+    if (result != nullptr || !Interruption::deliver_error())
+        return result;
+    Py_RETURN_NONE;
 }
 
 PyObject *get(PyObject *self, PyObject *object, PyObject *) {
@@ -65,6 +73,10 @@ PyObject *make_cleanup_on_error_type() {
 
 PyObject *make_cleanup_on_error(PyObject *type, PyObject *function, PyObject *mend) {
     return CleanupOnError::make(type, call, {function, mend});
+}
+
+PyObject *make_finalizing(PyObject *type, PyObject *function) {
+    return CleanupOnError::make(type, call_finalizing, {function, Py_None});
 }
 
 } // namespace tcuda

@@ -78,4 +78,12 @@ void Interruption::deliver() noexcept {
     PyErr_WriteUnraisable(nullptr);
 }
 
+bool Interruption::deliver_error() noexcept {
+    if (PyErr_Occurred() == nullptr || PyErr_ExceptionMatches(PyExc_Exception))
+        return false;
+    const Interruption aside; // delivers at its end
+    keep(nb::python_error());
+    return true;
+}
+
 } // namespace tcuda

@@ -29,6 +29,10 @@ public:
     // For calls that raise nothing, such as frees: lets the code that runs next in this thread raise the kept
     // exception. Where that is impossible, Python reports the exception as an exception in a destructor.
     static void deliver() noexcept;
+    // For code that runs where Python drops exceptions, such as a destructor: if the Python error is one that has
+    // nothing to do with the code, such as KeyboardInterrupt, clears the error and lets the code that runs next raise
+    // it. False if the Python error stays.
+    static bool deliver_error() noexcept;
 
 private:
     PyObject *const before_;

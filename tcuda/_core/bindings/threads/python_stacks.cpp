@@ -116,8 +116,9 @@ StackOfCall::~StackOfCall() { stack_of_call() = before_; }
 
 void begin_stack_notes(std::chrono::milliseconds patience) {
     static bool registered = false; // guarded by Python's lock: no other lock may be held while Python code runs
-    if (!std::exchange(registered, true)) // before the interpreter ends threads
+    if (!registered) // before the interpreter ends threads
         nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { stack_keeper().close(); }));
+    registered = true;
     stack_keeper().begin(patience);
 }
 

@@ -18,6 +18,8 @@ struct Settings {
     // Whether free memory goes back to the driver whenever an allocation needs new memory. Otherwise free pieces get
     // second addresses.
     bool trim_always = false;
+    // Whether an allocation that would exceed the memory limit fails at once, before free memory is given back.
+    bool rejects_beyond_limit = false;
     // The number of steps between two powers of two to which sizes are rounded up: the first number for sizes below 2
     // MiB, the next ones for sizes from 2 MiB, from 4 MiB, and so on, the last one for sizes from 32 GiB. 0 rounds up
     // to multiples of 512 bytes only.

@@ -12,6 +12,11 @@
 namespace tcuda {
 namespace {
 
+// An allocation of a small block asks about the freed blocks if there are so many, before the allocation takes memory
+// that the program has not touched yet. So a loop uses a few blocks, which stay in the caches of the processor, and one
+// question is for many allocations.
+constexpr std::size_t doubts_of_a_question = 32;
+
 // The microseconds since the object was made.
 class Stopwatch {
 public:
@@ -46,6 +51,9 @@ HostBlock *HostAllocator::allocate(std::size_t size) {
     // A detector of races watches pages, so a block has pages of its own meanwhile.
     const std::size_t alignment = observer_ != nullptr ? host_page : host_unit;
     const std::size_t wanted = rounded_to(host_block_size(size), alignment);
+    if (is_small_host_size(wanted) && waits_.doubts() >= doubts_of_a_question && !heap_.has_kept(wanted) &&
+        !waits_.is_in_capture() && !thread_->is_working() && !closed_.load(std::memory_order_relaxed))
+        waits_.settle(lock, false, 0);
     HostBlock *block = heap_.take(wanted, alignment);
     if (block == nullptr && (waits_.any() || thread_->is_working()) && !closed_.load(std::memory_order_relaxed)) {
         settle(lock, wanted, noted); // new memory would take longer

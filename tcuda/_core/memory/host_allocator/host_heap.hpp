@@ -27,6 +27,9 @@ public:
     // The block begins at a multiple of `alignment`, which is host_unit or host_page; with host_page, so is `size`.
     HostBlock *take(std::size_t size, std::size_t alignment);
 
+    // Whether take() has a block of just this size, which the program had before.
+    bool has_kept(std::size_t size) const { return is_small_host_size(size) && !kept_[host_size_number(size)].empty(); }
+
     // As take(), and cuts a large block to the size, too.
     HostBlock *cut(std::size_t size, std::size_t alignment);
 

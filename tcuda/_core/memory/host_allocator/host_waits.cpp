@@ -6,13 +6,13 @@
 
 namespace tcuda {
 
-std::size_t HostWaits::settle(Lock &lock, bool wait) {
+std::size_t HostWaits::settle(Lock &lock, bool wait, std::size_t again) {
     if (wait)
         lock.leave_interpreter();
     if (driver_.knows_host_uses()) {
         if (wait && !is_in_capture())
             wait_for_devices(lock);
-        return ask_for_each(lock, wait);
+        return ask_for_each(lock, wait, again);
     }
     if (!doubtful_.empty() && gate_.begin_record()) {
         record_batch(lock);
@@ -41,10 +41,10 @@ std::size_t HostWaits::settle(Lock &lock, bool wait) {
 // Asks the driver for the uses of each block that was freed since the last call. A call asks about only some of the
 // blocks that work used at an earlier call, unless `all`: a program that never waits would else ask about more and more
 // blocks.
-std::size_t HostWaits::ask_for_each(Lock &lock, bool all) {
-    constexpr std::size_t least = 256;
+std::size_t HostWaits::ask_for_each(Lock &lock, bool all, std::size_t again) {
     HostBlockList asked, used, unused;
     asked.swap(doubtful_);
+    doubts_ = 0;
     std::size_t count = 0;
     for (; !asked.empty(); ++count) {
         HostBlock *const block = asked.take();
@@ -53,7 +53,7 @@ std::size_t HostWaits::ask_for_each(Lock &lock, bool all) {
         else
             used.add_last(block);
     }
-    for (std::size_t left = std::max(least, 2 * count); !used_.empty() && (all || left != 0); --left) {
+    for (std::size_t left = std::max(again, 2 * count); !used_.empty() && (all || left != 0); --left) {
         HostBlock *const block = used_.take();
         if (is_unused(lock, block))
             unused.add(block);
@@ -85,6 +85,7 @@ void HostWaits::record_batch(Lock &lock) {
     const auto batch = std::prev(batches_.end());
     batch->busy = true;
     batch->blocks.swap(doubtful_);
+    doubts_ = 0;
     batch->blocks.each([](HostBlock &block) { block.state = HostBlock::State::asked; });
     bool recorded;
     {

@@ -35,12 +35,16 @@ public:
         block->state = HostBlock::State::doubtful;
         block->released = false;
         doubtful_.add(block);
+        ++doubts_;
     }
     // Whether a block is in doubt, or waits for events.
     bool any() const { return !doubtful_.empty() || !used_.empty() || !batches_.empty(); }
+    // How many blocks were freed since the last question.
+    std::size_t doubts() const { return doubts_; }
 
-    // Gives the heap the blocks that no work uses any more, and returns their bytes. Waits for the work if `wait`.
-    std::size_t settle(Lock &lock, bool wait);
+    // Gives the heap the blocks that no work uses any more, and returns their bytes. Waits for the work if `wait`. A
+    // driver that is asked for each block is asked about at least `again` blocks that work used before.
+    std::size_t settle(Lock &lock, bool wait, std::size_t again = 256);
     // Whether one question answers for all blocks that were freed before.
     bool asks_for_all() const { return !driver_.knows_host_uses(); }
 
@@ -58,7 +62,7 @@ private:
         bool busy = true; // a thread uses the events
     };
 
-    std::size_t ask_for_each(Lock &lock, bool all);
+    std::size_t ask_for_each(Lock &lock, bool all, std::size_t again);
     bool is_unused(Lock &lock, HostBlock *block);
     void record_batch(Lock &lock);
     bool wait_for_devices(Lock &lock);
@@ -74,6 +78,7 @@ private:
     CaptureGate &gate_;
     const std::function<bool(int)> may_ask_;
     HostBlockList doubtful_;
+    std::size_t doubts_ = 0; // the length of doubtful_
     HostBlockList used_; // in doubt; the driver has said that work uses them. The first one was asked about first
     std::list<Batch> batches_;
     std::list<Batch> spare_; // without blocks: their events can be recorded again

@@ -101,6 +101,11 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
         if (Block *block = take(pool, stream, size))
             return block;
     reclaimer_.collect_garbage(lock, size, stream);
+    if (settings_.rejects_beyond_limit && pool.library == nullptr && limit_.is_set() &&
+        !limit_.allows(lock, segment_size(size), statistics_.reserved())) {
+        ++statistics_.num_oom_rejections;
+        throw lack(size, stream, true);
+    }
     reclaimer_.give_back_idle(lock, segment_size(size), stream);
     std::uint64_t handed_out = 0;
     for (int retries = 0;; ++retries) {
@@ -119,7 +124,7 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
         if (Block *block = take(pool, stream, size))
             return block;
         handed_out = native_.handed_out();
-        reclaimer_.give_back_everything(lock, &stream);
+        give_back_everything(lock, &stream);
     }
     live_.reserve_one();
     return pools_.take_on_oom(stream, size);
@@ -145,24 +150,37 @@ Block *DeviceLedger::take_from_source(Lock &lock, const std::shared_ptr<External
     return external_.allocate(lock, source, size, stream);
 }
 
+void DeviceLedger::give_back_everything(Lock &lock, const Stream *current, bool keep_spare) {
+    if (!captures_.any()) // as torch counts, also if there is nothing to give back
+        ++statistics_.num_sync_all_streams;
+    reclaimer_.give_back_everything(lock, current, keep_spare);
+}
+
 void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId noted) {
     ++statistics_.num_ooms;
+    lock.leave_interpreter();
+    const OutOfMemory facts = lack(size, stream, false);
+    history_.record(Action::oom, facts.free, size, stream, noted);
+    lock.unlock();
+    throw facts;
+}
+
+// The facts about memory that is missing.
+OutOfMemory DeviceLedger::lack(std::size_t size, Stream stream, bool rejected) {
     native_.merge_recent();
     OutOfMemory facts;
+    facts.rejected = rejected;
     facts.device = device_;
     facts.requested = size;
     facts.stream = stream;
     facts.limited = limit_.is_set();
     facts.allocated = statistics_.allocated();
     facts.reserved = statistics_.reserved();
-    lock.leave_interpreter();
     driver_.memory_info(device_, &facts.free, &facts.total);
     facts.limit = limit_.bytes_of(facts.total);
     for (const auto &heap : pools_.common().heaps)
         heap->free.each([&](const Block *block) { facts.largest_free = std::max(facts.largest_free, block->size); });
-    history_.record(Action::oom, facts.free, size, stream, noted);
-    lock.unlock();
-    throw facts;
+    return facts;
 }
 
 // The capture that a stream takes part in. Called without the lock: the call of the driver takes long while the stream
@@ -497,7 +515,7 @@ void DeviceLedger::end_pool(PoolId id, std::uint64_t use) noexcept {
 void DeviceLedger::empty_cache(bool keep_spare) {
     Lock lock(mutex_);
     settle(lock, true);
-    reclaimer_.give_back_everything(lock, nullptr, keep_spare);
+    give_back_everything(lock, nullptr, keep_spare);
     imported_.retry();
 }
 

@@ -212,7 +212,9 @@ private:
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *take_from_source(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size, Stream stream);
+    void give_back_everything(Lock &lock, const Stream *current, bool keep_spare = false);
     [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
+    OutOfMemory lack(std::size_t size, Stream stream, bool rejected);
     CaptureId capture_of(Stream stream);
     void settle(Lock &lock, bool wait);
     void note_replays(Pool &pool);

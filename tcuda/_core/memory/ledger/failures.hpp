@@ -13,7 +13,8 @@ struct OutOfMemory : std::exception {
     int device = 0;
     std::size_t requested = 0, total = 0, free = 0, limit = 0, allocated = 0, reserved = 0, largest_free = 0;
     Stream stream = 0;
-    bool limited = false; // set_per_process_memory_fraction() has set a limit
+    bool limited = false;  // set_per_process_memory_fraction() has set a limit
+    bool rejected = false; // before the driver was asked, by Settings::rejects_beyond_limit
     const char *what() const noexcept override { return "CUDA out of memory"; }
 };
 

@@ -113,7 +113,7 @@ void Reclaimer::recycle(Lock &lock, std::size_t enough, bool wait, const Stream 
     const std::size_t released = native_.release(ready, enough, returned, &status);
     if (!wait && from == From::everywhere)
         given_back_early_ += released;
-    if (wait && !heaps.empty())
+    if (wait && from == From::unused_pools && !heaps.empty())
         ++statistics_.num_sync_all_streams;
     pools_.remove_unused(streams_, removed);
     external_.give_back(lock, returned, removed);

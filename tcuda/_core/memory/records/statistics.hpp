@@ -50,8 +50,8 @@ struct Statistics {
     PooledCounter active, active_bytes, allocated_bytes, allocation, inactive_split, inactive_split_bytes,
         requested_bytes, reserved_bytes, segment;
     Counter oversize_allocations, oversize_segments;
-    std::int64_t max_split_size = -1, num_alloc_retries = 0, num_device_alloc = 0, num_device_free = 0, num_ooms = 0,
-                 num_sync_all_streams = 0;
+    std::int64_t max_split_size = -1, num_alloc_retries = 0, num_device_alloc = 0, num_device_free = 0,
+                 num_oom_rejections = 0, num_ooms = 0, num_sync_all_streams = 0;
 
     std::size_t allocated() const { return static_cast<std::size_t>(allocated_bytes.all.current); }
     std::size_t reserved() const { return static_cast<std::size_t>(reserved_bytes.all.current); }
@@ -72,7 +72,8 @@ struct Statistics {
     }
     void reset_accumulated() {
         each_counter([](Counter &counter) { counter.reset_accumulated(); });
-        num_alloc_retries = num_ooms = num_sync_all_streams = num_device_alloc = num_device_free = 0;
+        num_alloc_retries = num_ooms = num_sync_all_streams = num_device_alloc = num_device_free = num_oom_rejections =
+            0;
     }
 };
 

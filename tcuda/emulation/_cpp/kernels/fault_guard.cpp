@@ -69,21 +69,7 @@ public:
     }
 #endif
 
-    // Equal for equal numbers in the registers of integers.
-    std::uintptr_t hash() const {
-        std::uintptr_t result = 0;
-        for (const auto each : numbers())
-            result = (result ^ static_cast<std::uintptr_t>(each)) * std::uintptr_t(0x9e3779b97f4a7c15) + 1;
-        return result ^ program_counter();
-    }
-
 private:
-#if defined(__x86_64__)
-    const gregset_t &numbers() const { return context_.gregs; }
-#else
-    const decltype(mcontext_t::regs) &numbers() const { return context_.regs; }
-#endif
-
     mcontext_t &context_;
 };
 
@@ -135,11 +121,6 @@ public:
     }
 
 private:
-    // A handler that returns leads to the same fault again if the handler has changed nothing. So many equal faults of
-    // a thread, one after the other, show that the handler is dead, such as that of Python's faulthandler after its
-    // end.
-    static constexpr unsigned most_equal_faults = 100;
-
     static void handle(int number, siginfo_t *info, void *context) {
         const int error = errno;
         Registers registers(context);
@@ -148,10 +129,12 @@ private:
         if (FaultGuard::Place *place = sent ? nullptr : self.place_of(registers.stack_pointer())) {
             FaultGuard::Owner &owner = *place->owner;
             registers.call(leave, &owner, owner.note(refused_by(number, *info, registers)));
-        } else if (!sent && self.is_dead_end(registers, info)) {
+        } else if (!sent && self.passed_on_.is_dead_end(info, context)) {
             call_action(nullptr, number, info, context);
         } else if (sent || !is_current(number)) {
             call_action(self.of_program(number).get(), number, info, context);
+        } else if (self.is_later_[place_in_signals(number)]) {
+            call_action(self.replaced_[place_in_signals(number)], number, info, context);
         } else {
             self.give_back();
         }
@@ -180,12 +163,6 @@ private:
         return place;
     }
 
-    // Whether this thread has had the same fault, with the same numbers in all registers, too often in a row.
-    bool is_dead_end(const Registers &registers, const siginfo_t *info) {
-        const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-        return passed_on_.count(registers.hash() ^ address) > most_equal_faults;
-    }
-
     static bool is_current(int number) {
         SignalAction now{};
         return sigaction(number, nullptr, &now) == 0 && now.sa_sigaction == handle;
@@ -211,8 +188,10 @@ private:
             const SignalAction *const before = kept_action(now);
             if (before == nullptr)
                 throw std::bad_alloc();
+            ActionOfProgram &of_program = this->of_program(guarded_signals[place]);
             replaced_[place] = before;
-            of_program(guarded_signals[place]).replaced(before, handle);
+            is_later_[place] = is_installed_[place].exchange(true) && !is_default(before) && !of_program.is_own(now);
+            of_program.replaced(before, handle);
             sigaction(guarded_signals[place], &ours, nullptr);
         }
     }
@@ -221,8 +200,10 @@ private:
     // with the stack and the mask that this handler wants.
     void give_back() {
         for (std::size_t place = 0; place < guarded_signals.size(); ++place)
-            if (is_current(guarded_signals[place]))
+            if (is_current(guarded_signals[place])) {
+                is_installed_[place] = false;
                 sigaction(guarded_signals[place], replaced_[place], nullptr);
+            }
     }
 
     ActionOfProgram &of_program(int number) {
@@ -231,7 +212,11 @@ private:
 
     std::mutex mutex_; // of install()
     std::array<std::atomic<const SignalAction *>, guarded_signals.size()> replaced_{}; // the last ones
-    std::array<ActionOfProgram, guarded_signals.size()> others_of_program_{};          // SIGSEGV's is not here
+    std::array<std::atomic<bool>, guarded_signals.size()> is_installed_{};             // until give_back()
+    // Whether the handler that was replaced last was installed while this handler was there. Such a handler may be dead
+    // by now, as that of Python's faulthandler is after its end, and nobody would notice that after give_back().
+    std::array<std::atomic<bool>, guarded_signals.size()> is_later_{};
+    std::array<ActionOfProgram, guarded_signals.size()> others_of_program_{}; // SIGSEGV's is not here
     std::atomic<FaultGuard::Place *> first_{nullptr};
     RepeatedFaults passed_on_;
 };

@@ -11,6 +11,15 @@
 namespace tcuda {
 namespace {
 
+class NoRoom : public std::bad_alloc {
+public:
+    const char *what() const noexcept override {
+        return "A launch on an emulated device reserves 580 MiB of addresses, or 704 MiB on arm64, for the stacks of "
+               "the threads of a block, and the system has none left for this process. The stacks take memory only as "
+               "far as threads use them. Raise the limit of addresses (ulimit -v).";
+    }
+};
+
 // One set of stacks is kept, because launches seldom run at the same time. The object is never destroyed, because a
 // daemon thread may end a launch after the end of main().
 struct Kept {
@@ -34,7 +43,7 @@ std::unique_ptr<ThreadStacks> ThreadStacks::take() {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *memory = mmap(nullptr, count * stride, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED)
-        throw std::bad_alloc();
+        throw NoRoom();
     return std::unique_ptr<ThreadStacks>(new ThreadStacks(static_cast<char *>(memory)));
 }
 

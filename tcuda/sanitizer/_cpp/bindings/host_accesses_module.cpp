@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bindings/python/interruption.hpp"
+#include "sanitizer/_cpp/system_calls/system_calls.hpp"
 #include "sanitizer/_cpp/host_accesses/page_watch.hpp"
 
 namespace nb = nanobind;
@@ -40,6 +41,12 @@ void watch(const std::vector<std::tuple<std::uintptr_t, std::uintptr_t, bool>> &
     PageWatch::watch(std::move(watched), call_seen);
 }
 
+// The lock of Python is given back: the loader's lock is held by threads that load a module and wait for Python's lock.
+void notice_system_calls() {
+    const nb::gil_scoped_release released;
+    system_calls::notice();
+}
+
 // The context manager during which no access is noticed.
 class Pause {
 public:
@@ -57,6 +64,7 @@ void bind_host_accesses(nb::module_ &module) {
     module.def("watch_pages", watch, nb::arg("ranges"), nb::arg("seen"));
     module.def("end_watch_of_pages", PageWatch::end);
     module.def("watches_pages", PageWatch::supported);
+    module.def("notice_system_calls", notice_system_calls);
     nb::class_<Pause>(module, "PauseOfWatch")
         .def(nb::init<>())
         .def("__enter__", &Pause::enter)

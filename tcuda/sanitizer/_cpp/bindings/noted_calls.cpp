@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bindings/notes/work_notes.hpp"
+#include "bindings/python/interruption.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
 #include "bindings/threads/python_stacks.hpp"
@@ -241,7 +242,7 @@ Names names_of(NotedType &type, PyObject *function) {
                 names.emplace_back(text);
         }
     }
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() && !Interruption::deliver_error())
         PyErr_WriteUnraisable(type.prepare.ptr()); // the call itself does not need the preparation
     const auto kept = std::make_shared<const std::vector<std::string>>(std::move(names));
     const std::lock_guard lock(type.mutex);

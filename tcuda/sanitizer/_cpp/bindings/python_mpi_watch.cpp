@@ -22,16 +22,24 @@ std::atomic<bool> has_watch{false};
 
 PythonMpiWatch::PythonMpiWatch(nb::object made_for) : detector(std::move(made_for)), process_(getpid()) {
     PythonRaceDetector &told = nb::cast<PythonRaceDetector &>(detector);
-    if (has_watch.exchange(true))
-        throw std::runtime_error("another race detector watches the calls of MPI already");
-    begin_stack_notes();
-    watch_ =
+    auto made =
         std::make_unique<mpi::MpiWatch>(told.detector, note_any_stack, [&told](races::RaceDetector::Races &&found) {
             pending_races().add(told, found);
         });
+    begin_stack_notes();
+    if (has_watch.exchange(true)) {
+        end_stack_notes();
+        throw std::runtime_error("another race detector watches the calls of MPI already");
+    }
+    watch_ = std::move(made);
     mpi::set_watch(&*watch_);
-    const nb::gil_scoped_release released; // another thread that loads a module may wait for the lock
-    mpi::begin_interception();
+    try {
+        const nb::gil_scoped_release released; // another thread that loads a module may wait for the lock
+        mpi::begin_interception();
+    } catch (...) {
+        end();
+        throw;
+    }
 }
 
 // A call of MPI in another thread may wait for Python's lock to note its stack.

@@ -15,8 +15,8 @@ struct WatchedRange {
 
 // Notices the first access of the host to each watched range. The pages of the range are protected, and the handler of
 // SIGSEGV gives them free again. So only the whole pages of a range are watched: other memory in the first and the last
-// page belongs to somebody else. A system call that uses protected memory fails with EFAULT. The child of a fork
-// watches nothing.
+// page belongs to somebody else. A system call that uses protected memory gets no signal and fails with EFAULT, unless
+// touch() was called before. The child of a fork watches nothing.
 //
 // There is one watch in a process. Threads may call all functions.
 class PageWatch {
@@ -37,6 +37,21 @@ public:
 
     // Watches nothing, and removes the handler.
     static void end() noexcept;
+
+    // Whether anything may be watched now. Takes no lock.
+    static bool watches() noexcept;
+
+    // Does to the first watched range that meets an access to [begin, end) what the access would do, and returns the
+    // first address; the caller calls the function that is told. Null if there is no such range, or during a pause.
+    // Takes a lock only if there may be such a range.
+    struct Touch {
+        std::uintptr_t address;
+        Seen seen;
+    };
+    static Touch touch(std::uintptr_t begin, std::uintptr_t end, bool write) noexcept;
+
+    // Installs the handler again if the program has installed another one while pages are protected.
+    static void keep_handler() noexcept;
 
     // While an object of this class exists, no access is noticed: the emulated device uses the memory.
     class Pause {

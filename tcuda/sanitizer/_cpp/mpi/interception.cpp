@@ -139,24 +139,24 @@ void begin_interception() {
         if (!library.complete())
             continue;
         set_library(library);
+        std::vector<Replaced> entries;
         for (ImportEntry &entry : module.imports([](const char *name) { return find_function(name).has_value(); })) {
             const auto found = find_function(entry.name);
             if (entry.function == 0) // a function that this library lacks
                 continue;
             real_functions[found->large][found->function].store(entry.function, std::memory_order_release);
             const std::uintptr_t before = entry.word->load(std::memory_order_relaxed);
-            mine.entries.push_back({std::move(entry), before, thunks[found->large][found->function]});
+            entries.push_back({std::move(entry), before, thunks[found->large][found->function]});
         }
         {
             const LoadedModule::Unsealed unsealed(module);
-            if (!unsealed) {
-                mine.entries.clear();
+            if (!unsealed)
                 return;
-            }
-            for (Replaced &replaced : mine.entries)
+            for (Replaced &replaced : entries)
                 replaced.entry.word->store(replaced.ours, std::memory_order_release);
         }
         mine.module.emplace(std::move(module));
+        mine.entries = std::move(entries);
         return;
     }
 }

@@ -40,8 +40,9 @@ const raceList = (() => {
     const more = byId("all-races");
     more.hidden = drawn.length === places.length;
     more.textContent = `Show all ${countText(places.length)}`;
+    const noun = data.unwritten ? "finding" : "race";
     byId("list-note").textContent = [
-      places.length === data.races.length ? countOf(places.length, "race") : `${countText(places.length)} of ${countOf(data.races.length, "race")}`,
+      places.length === data.races.length ? countOf(places.length, noun) : `${countText(places.length)} of ${countOf(data.races.length, noun)}`,
       data.found > data.races.length && `the first of ${countText(data.found)}; the JSON has all`,
     ].filter(Boolean).join(", ");
   }

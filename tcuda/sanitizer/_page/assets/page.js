@@ -29,8 +29,10 @@ const page = (() => {
   }
 
   function showTotals() {
+    const races = data.found - data.unwritten - data.possible;
     const totals = [
-      ["races", "Races", countText(data.found - data.possible)],
+      ["races", "Races", countText(races)],
+      data.unwritten && ["unwritten", "Unwritten reads", countText(data.unwritten)],
       data.possible && ["possible", "Possible", countText(data.possible)],
       ["times", "Times", countText(data.times)],
       ["operations", "Operations", countText(data.operations)],
@@ -42,8 +44,9 @@ const page = (() => {
     )));
     byId("subtitle").textContent = data.program?.failure
       ? `The program failed: ${data.program.failure}`
-      : "Operations on the same memory that no wait orders";
-    document.title = `${data.title}: ${countOf(data.found - data.possible, "race")}`;
+      : data.unwritten && data.unwritten === data.found ? "Reads of memory that nothing has written" : "Operations on the same memory that no wait orders";
+    const unwritten = data.unwritten ? `, ${countOf(data.unwritten, "read")} of unwritten memory` : "";
+    document.title = `${data.title}: ${countOf(races, "race")}${unwritten}`;
   }
 
   function start() {

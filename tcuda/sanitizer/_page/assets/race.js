@@ -79,7 +79,7 @@ const raceView = (() => {
     // The usual sentence says no more than the call and the line.
     const saysMore = race.advice && !(race.advice.startsWith(`\`${race.missing}\` before `) && /:? (line \d+ of \S+|cell \[\d+\], line \d+) orders them\.$/.test(race.advice));
     return element("div", { className: "fix" },
-      element("h3", {}, "Missing"),
+      element("h3", {}, race.isSingle ? "Mend" : "Missing"),
       element("p", {}, ...(race.missing ? [code(race.missing), where] : (race.advice ? withCode(race.advice) : ["No order leads from the first access to the second."]))),
       ...(race.missing && saysMore ? [element("p", { className: "hint" }, ...withCode(race.advice))] : []));
   }

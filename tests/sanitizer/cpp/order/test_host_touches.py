@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import socket
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from tcuda import _core, xp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from support.fixture_types import OutputOf
 
 pytestmark = [
     pytest.mark.usefixtures("runtime"),
@@ -92,7 +95,7 @@ def test_the_host_may_use_the_memory_after_a_wait_for_the_copy(buffer: Any, x: A
             tcuda._sleep(1_000_000)
             if wait() is False:
                 copying.synchronize()
-            assert os.write(file.fileno(), buffer) == SIZE  # a system call fails with guarded memory
+            assert os.write(file.fileno(), buffer) == SIZE
 
 
 def test_a_wait_for_another_stream_does_not_help(buffer: Any, x: Any) -> None:
@@ -124,6 +127,62 @@ def test_the_memory_is_free_of_guards_after_the_check(buffer: Any, x: Any, tmp_p
     (tmp_path / "file").write_bytes(buffer)
     assert (tmp_path / "file").stat().st_size == SIZE
     assert not report
+
+
+@pytest.mark.parametrize("call", ["write", "send"])
+def test_a_system_call_that_reads_the_memory_is_a_race_at_its_line(
+    call: str, buffer: Any, x: Any, tmp_path: Path
+) -> None:
+    side = tcuda.Stream()
+    first, second = socket.socketpair()
+    with first, second, (tmp_path / "file").open("wb", buffering=0) as file:
+        use = file.write if call == "write" else first.send
+        with tcuda.sanitizer.check(mode="collect") as report:
+            x.get(stream=side, out=buffer, blocking=False)
+            done = use(buffer)  # read by the system
+    assert done == SIZE
+    (race,) = report
+    assert (race.kind, race.current.host, race.current.kind) == ("read after write", True, "read")
+    assert race.missing.call == "side.synchronize()"
+    assert race.overlap == (buffer.ctypes.data, 1)
+    lines = Path(__file__).read_text().splitlines()
+    assert lines[race.current.stack[0].line - 1].endswith("# read by the system")
+
+
+@pytest.mark.parametrize("call", ["readinto", "recv_into"])
+def test_a_system_call_that_writes_the_memory_is_a_race_at_its_line(
+    call: str, buffer: Any, x: Any, tmp_path: Path
+) -> None:
+    side = tcuda.Stream()
+    (tmp_path / "file").write_bytes(b"5" * SIZE)
+    first, second = socket.socketpair()
+    with first, second, (tmp_path / "file").open("rb", buffering=0) as file:
+        first.send(b"5" * SIZE)
+        use = file.readinto if call == "readinto" else second.recv_into  # type: ignore[attr-defined]
+        with tcuda.sanitizer.check(mode="collect") as report:
+            x.set(buffer, stream=side)
+            done = use(buffer)  # written by the system
+            side.synchronize()
+    assert done == SIZE
+    assert bytes(buffer) == b"5" * SIZE
+    (race,) = report
+    assert (race.kind, race.current.host, race.current.kind) == ("write after read", True, "write")
+    assert race.missing.call == "side.synchronize()"
+    lines = Path(__file__).read_text().splitlines()
+    assert lines[race.current.stack[0].line - 1].endswith("# written by the system")
+
+
+def test_a_system_call_raises_the_error_of_its_race_when_it_is_done(buffer: Any, x: Any, tmp_path: Path) -> None:
+    side = tcuda.Stream()
+
+    def write() -> None:
+        with tcuda.sanitizer.check():
+            x.get(stream=side, out=buffer, blocking=False)
+            (tmp_path / "file").write_bytes(buffer)
+
+    with pytest.raises(tcuda.sanitizer.CUDASanitizerErrors):
+        write()
+    assert (tmp_path / "file").stat().st_size == SIZE
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -333,3 +392,22 @@ class TestWithTheDriver:
         with tcuda.sanitizer.check():
             checked = min(seconds() for _ in range(5))
         assert checked < 1.2 * plain
+
+
+@pytest.mark.parametrize("install", ["signal.signal(signal.SIGSEGV, print)", "faulthandler.enable()"])
+def test_a_handler_that_is_installed_during_a_copy_takes_no_touch(install: str, output_of: OutputOf) -> None:
+    code = f"""
+import faulthandler, signal
+import tcuda
+from tcuda import xp
+host, x, side = tcuda.memory.zeros_pinned(1 << 20, "u1"), xp.empty(1 << 20, "u1"), tcuda.Stream()
+tcuda.synchronize()
+with tcuda.sanitizer.check(mode="collect") as report:
+    tcuda.memory.copy_async(x, host, side)
+    {install}
+    signal.alarm(30)  # ends an endless loop
+    host[0] = 1
+    side.synchronize()
+print(len(report))
+"""
+    assert output_of(code) == "1"
