@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import tcuda
 from tcuda._base.console import console
 from tcuda._base.files import write_file
-from tcuda.cli import demo_workers, report
 from tcuda._base.outputs import PAGE, Kind, check_output, remove_earlier
+from tcuda.cli import demo_workers, report
 from tcuda.demo import digits
 from tcuda.demo.checkpoint import MARK, Checkpoint
 from tcuda.demo.config import KERNELS, Config

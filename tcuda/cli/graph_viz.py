@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base.files import read_regular_file, write_file
+from tcuda._base.outputs import Kind, check_output
 from tcuda._base.terminal import working
 from tcuda._viz.graphs import draw
-from tcuda._base.outputs import Kind, check_output
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tcuda._base.console import console, memory, print_table
 from tcuda._base.files import write_file
 from tcuda._base.messages import printable
-from tcuda._base.terminal import working
 from tcuda._base.outputs import PAGE, check_output
+from tcuda._base.terminal import working
 
 if TYPE_CHECKING:
     import argparse

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.environments import environment
-from tcuda.cli import graph_viz, main
 from tcuda._base.outputs import PAGE, Kind, require_free
+from tcuda.cli import graph_viz, main
 from tcuda.demo import train
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tcuda._base.files import write_file
 from tcuda._base.messages import printable, send_to_nowhere
-from tcuda._base.terminal import working
 from tcuda._base.outputs import PAGE, Kind, require_free
+from tcuda._base.terminal import working
 from tcuda.sanitizer._command.defaults import STDOUT
 from tcuda.sanitizer._command.race_summary import Summary
 from tcuda.sanitizer._page import render

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tcuda._base.console import console
 from tcuda._base.files import read_regular_file
 from tcuda._base.messages import in_one_line, printable, send_to_nowhere
+from tcuda._base.outputs import PAGE, remove_earlier, require_free
 from tcuda._base.program import Ending, before_abrupt_exit, callers, named_program, without_callers
 from tcuda._base.terminal import working
 from tcuda._base.wings import wing_module
 from tcuda._device._sync_debug import SyncCounter
 from tcuda._runtime import is_emulated
-from tcuda._base.outputs import PAGE, remove_earlier, require_free
 from tcuda.sanitizer import _process_reports, check
 from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
 from tcuda.sanitizer._command.race_report import REPORT, Output

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bindings/python/interruption.hpp"
-#include "sanitizer/_cpp/system_calls/system_calls.hpp"
 #include "sanitizer/_cpp/host_accesses/page_watch.hpp"
+#include "sanitizer/_cpp/system_calls/system_calls.hpp"
 
 namespace nb = nanobind;
 
