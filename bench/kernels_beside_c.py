@@ -94,7 +94,7 @@ WORKS = {
     ),
     "branches": Work("out[i] = a[i] > 1.0f ? a[i] - b[i] : a[i] < 0.5f ? b[i] : a[i] * b[i];"),
     "sums of rows": Work(
-        "float s = 0; for (int k = 0; k < n; k++) s += a[i * n + k]; out[i] = s;", size=_SIDE, least_checked=0.15
+        "float s = 0; for (int k = 0; k < n; k++) s += a[i * n + k]; out[i] = s;", size=_SIDE, least_checked=0.1
     ),
     "Mandelbrot set": Work(
         """float u = 3.0f * x / n - 2, v = 2.0f * y / n - 1, p = 0, q = 0;
@@ -118,7 +118,7 @@ WORKS = {
         "float s = 0; for (int k = 0; k < n; k++) s += a[y * n + k] * b[k * n + x]; out[y * n + x] = s;",
         axes=2,
         size=192,
-        least_checked=0.14,
+        least_checked=0.1,
     ),
     "forces of bodies": Work(
         """float s = 0;

@@ -108,6 +108,10 @@ class Capture:
             return {}
         return {stream: place for stream, place in self._places.items() if not self._last[stream] <= waited_for}
 
+    def drop_graph(self) -> None:
+        """Forget the graph of this capture, which has ended; events that were recorded in the capture may live on."""
+        self.graph = Graph(self.number)
+
     def invalidate(self, call: Call, status: int = Status.STREAM_CAPTURE_UNSUPPORTED) -> AcceleratorError:
         """Invalidate the capture, and return the error for ``call``, which the capture forbids."""
         self.valid = False

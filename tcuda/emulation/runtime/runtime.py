@@ -933,20 +933,28 @@ class EmulatedRuntime:
                 raise failure(Status.ILLEGAL_STATE, call)
             if not capture.may_end_here():
                 self._streams.end_capture(capture)
+                capture.drop_graph()
                 raise failure(Status.STREAM_CAPTURE_WRONG_THREAD, call)
             if capture.origin != timeline.handle:
                 raise capture.invalidate(call, Status.STREAM_CAPTURE_UNMATCHED)
             self._streams.end_capture(capture)
-            if not capture.valid:
-                raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
-            unjoined = capture.unjoined()
-            if unjoined:
-                raise self._unjoined(capture, unjoined, call)
-            if capture.body_handle:
-                return capture.body_handle
-            graph = self._handles.new()
-            self._graphs[graph] = capture.graph
-            return graph
+            try:
+                return self._captured(capture, call)
+            finally:
+                capture.drop_graph()
+
+    def _captured(self, capture: Capture, call: Call) -> int:
+        """Return the graph of ``capture``, which has ended."""
+        if not capture.valid:
+            raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
+        unjoined = capture.unjoined()
+        if unjoined:
+            raise self._unjoined(capture, unjoined, call)
+        if capture.body_handle:
+            return capture.body_handle
+        graph = self._handles.new()
+        self._graphs[graph] = capture.graph
+        return graph
 
     def _unjoined(self, capture: Capture, streams: Mapping[int, Place | None], call: Call) -> AcceleratorError:
         """Return the error for the end of ``capture``, which does not wait for ``streams``."""
