@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tcuda._base.cells import line_in
-from tcuda._sanitizer._array_names import use_of
+from tcuda.sanitizer._array_names import use_of
 from tcuda.sanitizer._missing import Missing
 
 if TYPE_CHECKING:

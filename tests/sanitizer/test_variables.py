@@ -112,7 +112,7 @@ def test_a_collected_report_is_printed_at_the_end(program: str, run_python: RunP
 
 @emulated
 def test_without_a_variable_nothing_is_watched(program: str, fresh_output_of: OutputOf) -> None:
-    code = f"{program}\nassert not any(name.startswith('tcuda._sanitizer._v') for name in sys.modules)"
+    code = f"{program}\nassert not any(name.startswith('tcuda.sanitizer._v') for name in sys.modules)"
     assert fresh_output_of(f"import sys\n{code}") == "end"
 
 
