@@ -347,7 +347,7 @@ class Communicator:
             ...     try:
             ...         ranks.barrier()
             ...     except tcuda.dask.GroupError:
-            ...         ranks.close()
+            ...         ranks.abandon("the other rank has gone")
             ...         return "alone"
             >>> client.gather(tcuda.dask.group(client).submit(client, stop))
             ['stopped', 'alone']
