@@ -32,7 +32,7 @@ os.environ.setdefault("TCUDA_EMULATED_MEMORY", "8GiB")
 os.environ.setdefault("TCUDA_NO_CUPY_TAKEOVER", "1")  # tcuda then leaves the installed CuPy as it is
 
 import tcuda  # reads the variables
-from tcuda.emulation import internals
+from tcuda.emulation.as_cupy import internals
 
 _LONGEST = 90
 

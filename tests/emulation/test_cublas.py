@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcuda.emulation import cublas
+from tcuda.emulation.arrays import cublas
 
 pytestmark = pytest.mark.emulated
 

@@ -7,7 +7,7 @@ import pytest
 
 import tcuda
 from tcuda.emulation import xp
-from tcuda.emulation.fourier import cufft, fftpack
+from tcuda.emulation.arrays.fourier import cufft, fftpack
 
 pytestmark = pytest.mark.usefixtures("memory_comes_back")
 

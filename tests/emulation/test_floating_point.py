@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tcuda.emulation import xp
-from tcuda.emulation.floating_point import quietly
+from tcuda.emulation.numbers.floating_point import quietly
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf

@@ -9,7 +9,9 @@ from support.emulated_arrays import assert_same, assert_same_array
 from support.operands import OPERANDS
 from support.race_recorder import READ, WRITE, recorded, whole
 from tcuda._process.lazy import cuda
-from tcuda.emulation import catalogue, fft, functions, xp
+from tcuda.emulation import xp
+from tcuda.emulation.arrays import fft, functions
+from tcuda.emulation.names import catalogue
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tcuda
-from tcuda.emulation import numpy_work, xp
+from tcuda.emulation import xp
+from tcuda.emulation.work import numpy_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,10 +127,10 @@ def test_floating_point_errors_give_no_warnings() -> None:
 
 
 def test_memory_of_another_library_takes_part_in_operations() -> None:
-    memory = tcuda.emulation.memory.ForeignBlock(0, 0, 0, None)
+    memory = tcuda.emulation.devices.memory.ForeignBlock(0, 0, 0, None)
     x = xp.ones(4)
     memory.ptr, memory.size = x.data.ptr, 32
-    foreign = xp.ndarray(4, float, tcuda.emulation.memory.MemoryPointer(memory))
+    foreign = xp.ndarray(4, float, tcuda.emulation.devices.memory.MemoryPointer(memory))
     for _ in range(2):
         assert (foreign + 1).tolist() == [2.0] * 4
         assert float(foreign.sum()) == 4.0

@@ -9,7 +9,8 @@ import warnings
 import numpy as np
 import pytest
 
-from tcuda.emulation import testing, xp
+from tcuda.emulation import xp
+from tcuda.emulation.as_cupy import testing
 
 pytestmark = pytest.mark.emulated
 

@@ -34,8 +34,9 @@ from tcuda._runtime.protocol import (
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
 )
-from tcuda.emulation._runtime_error import CUDARuntimeError, with_cupys_error
-from tcuda.emulation.cuda import device_attributes, host_functions, host_memory
+from tcuda.emulation.cuda import host_functions, host_memory
+from tcuda.emulation.devices import device_attributes
+from tcuda.emulation.devices.runtime_error import CUDARuntimeError, with_cupys_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
