@@ -317,7 +317,7 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
             work = works(function)
             bound = _bound(full_name, function, work, name)
             _WORKS[full_name] = function, work
-            home = f"tcuda.emulation.{prefix or 'xp'}"
+            home = f"tcuda.emulation.arrays.{prefix}" if prefix else "tcuda.emulation.xp"
             IMPLEMENTATIONS[original] = named(bound, home, name, original.__doc__)
         made[name] = IMPLEMENTATIONS[original]
     return made

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +12,13 @@ import pytest
 import tcuda
 from support import cupy_names
 from support.environments import environment
+from support.folders import TESTS
 
 pytestmark = pytest.mark.emulated
 
 NAMES = cupy_names.read()["names"]
 IDENTITY: dict[str, Any] = json.loads(cupy_names.IDENTITY.read_text(encoding="utf-8"))
-PROGRAM = Path(__file__).parents[1] / "support" / "identity_of_cupy.py"
+PROGRAM = TESTS / "support" / "identity_of_cupy.py"
 
 _OF_OTHERS = ("numpy", "scipy", "tcuda")
 """The packages of objects that emulated devices take as they are: NumPy's own, and errors of tcuda."""
