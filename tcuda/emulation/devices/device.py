@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation.devices import synchronization
+from tcuda.emulation.devices import device_attributes, pci_addresses, synchronization
 from tcuda.emulation.devices.runtime_error import with_cupys_error
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class Device:
         Raises:
             CUDARuntimeError: The text is no address, or no device has the address.
         """
-        from tcuda.emulation.cuda import runtime
-
-        return cls(runtime.deviceGetByPCIBusId(pci_bus_id))
+        return cls(pci_addresses.device_at(pci_bus_id))
 
     def __int__(self) -> int:
         return self.id
@@ -105,17 +103,12 @@ class Device:
     @property
     def attributes(self) -> dict[str, int]:
         """The attributes of the device by the names of ``cudaDeviceAttr``, without ``cudaDevAttr`` in front."""
-        from tcuda.emulation.cuda import runtime
-        from tcuda.emulation.devices import device_attributes
-
-        return device_attributes.all_of(lambda number: runtime.deviceGetAttribute(number, self.id))
+        return device_attributes.all_of(self._properties())
 
     @property
     def pci_bus_id(self) -> str:
         """The PCI address of the device."""
-        from tcuda.emulation.cuda import runtime
-
-        return runtime.deviceGetPCIBusId(self.id)
+        return pci_addresses.address_of(self._properties())
 
     @property
     def cublas_handle(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     Value = int | str | tuple[str, int]
 
@@ -65,13 +65,21 @@ def value(number: int, properties: Mapping[str, Any]) -> int | None:
         properties: The properties of the device.
     """
     place = _VALUES.get(number)
+    return None if place is None else _read(place, properties)
+
+
+def all_of(properties: Mapping[str, Any]) -> dict[str, int]:
+    """Return all attributes of a device by name.
+
+    Args:
+        properties: The properties of the device.
+    """
+    return {name: _read(place, properties) for name, (_, place) in _ATTRIBUTES.items()}
+
+
+def _read(place: Value, properties: Mapping[str, Any]) -> int:
     if isinstance(place, str):
         return int(properties[place])
     if isinstance(place, tuple):
         return int(properties[place[0]][place[1]])
     return place
-
-
-def all_of(ask: Callable[[int], int]) -> dict[str, int]:
-    """Return all attributes of a device by name; ``ask`` returns the attribute of a number."""
-    return {name: ask(number) for name, (number, _) in _ATTRIBUTES.items()}
