@@ -9,6 +9,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base import log
+from tcuda.emulation.names import absent, identity
+from tcuda.emulation.names.private_modules import MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +20,6 @@ _STAND_INS = {"cupy": "tcuda.emulation.xp", "cupyx": "tcuda.emulation.cupyx"}
 
 _PACKAGES = (*_STAND_INS, "cupy_backends")
 """CuPy's packages; in the last one, all modules are private."""
-
-_INTERNALS = "tcuda.emulation.as_cupy.internals"
-"""The package with what private modules have beside the objects of public modules."""
 
 
 class _Alias:
@@ -38,8 +37,6 @@ class _Alias:
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the other module in the place of ``module``."""
-        from tcuda.emulation.names import identity
-
         path = module.__name__
         is_private = _is_private(path)
         if not hasattr(self._target, "__path__") and (is_private or identity.is_of_tcuda(self._target)):
@@ -71,8 +68,6 @@ class _Finder:
         module = _private_module(name) if _is_private(name) else _public_module(name)
         if module is not None:
             return ModuleSpec(name, _Alias(module), is_package=True)  # type: ignore[arg-type]
-        from tcuda.emulation.names import absent
-
         reason = absent.about(name)
         if reason:
             # The error has no attribute `name`: with the name, Python replaces the text in `from cupyx import ...`.
@@ -92,8 +87,6 @@ def _public_module(name: str) -> ModuleType | None:
 def _submodule(module: ModuleType, name: str) -> ModuleType | None:
     """Return a module of a stand-in: a public attribute, or a private module in the folder of the stand-in."""
     found = getattr(module, name, None)
-    from tcuda.emulation.names import identity
-
     inner = f"{identity.name_in_tcuda(module)}.{name}"  # The module has another name in the meantime.
     if isinstance(found, ModuleType) and (name in dir(module) or found.__name__ == inner):
         return found
@@ -107,8 +100,6 @@ def _is_private(name: str) -> bool:
 
 def _private_module(name: str) -> ModuleType | None:
     """Return what stands for a private module of CuPy; None if no object of emulated devices is in such a module."""
-    from tcuda.emulation.names import identity
-
     if name in sys.modules:
         return sys.modules[name]
     own = _own_internals(name)
@@ -127,7 +118,7 @@ def _private_module(name: str) -> ModuleType | None:
 
 def _own_internals(name: str) -> ModuleType | None:
     """Return the module of tcuda with what a private module of CuPy has of its own."""
-    module = importlib.import_module(_INTERNALS).MODULES.get(name)
+    module = MODULES.get(name)
     return None if module is None else importlib.import_module(module)
 
 
@@ -143,8 +134,6 @@ def _object(name: str) -> Any:
 
 def _give_private_modules(package: str, module: ModuleType) -> None:
     """Give a package its private modules as attributes, as CuPy's packages have them from the start."""
-    from tcuda.emulation.names import identity
-
     names = [name for name in sorted(identity.private_modules()) if name.rpartition(".")[0] == package]
     for name in names:
         if not hasattr(module, name.rpartition(".")[2]):
@@ -153,8 +142,6 @@ def _give_private_modules(package: str, module: ModuleType) -> None:
 
 def _import_all(name: str) -> None:
     """Import a private module and the modules in it."""
-    from tcuda.emulation.names import identity
-
     importlib.import_module(name)
     for inner in sorted(identity.private_modules()):
         if inner.rpartition(".")[0] == name:

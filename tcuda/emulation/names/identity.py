@@ -16,9 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tcuda.emulation.arrays.ufunc import ufunc
-from tcuda.emulation.as_cupy import internals
 from tcuda.emulation.names import absent
+from tcuda.emulation.names.private_modules import MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,11 +113,10 @@ def _rename_member(member: Any, home: str, own: str | None) -> None:
     # An instance of a class with slots keeps the module of the class.
     with contextlib.suppress(AttributeError, TypeError):
         member.__module__ = home
-        if isinstance(member, ufunc):
-            member.__name__ = own or member.__name__
-        elif own is not None:
-            member.__qualname__ = own
+        if own is not None:
             member.__name__ = own.rpartition(".")[2]
+            if hasattr(member, "__qualname__"):  # a universal function has none
+                member.__qualname__ = own
     if inspect.isclass(member):
         for function in filter(inspect.isfunction, vars(member).values()):
             if function.__module__.startswith(_OWN):
@@ -154,7 +152,7 @@ def private_modules() -> frozenset[str]:
     paths = {home for homes in table["homes"].values() for home in homes if home} | set(table["private"])
     paths |= {name for path, name in table["modules"].items() if path != name}
     packages = {path.rsplit(".", depth)[0] for path in paths for depth in range(1, path.count(".") + 1)}
-    packages |= set(internals.MODULES)
+    packages |= set(MODULES)
     return frozenset(path for path in paths | packages if "._" in path or path not in table["modules"])
 
 

@@ -16,7 +16,7 @@ from tcuda._core import philox_passes
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.arrays.ndarray import ndarray
-from tcuda.emulation.as_cupy.internals.util import experimental
+from tcuda.emulation.names.experimental import experimental
 from tcuda.emulation.random import laws, philox
 from tcuda.emulation.random.captured_state import CapturedState
 from tcuda.emulation.random.covariance import root_of
