@@ -164,8 +164,10 @@ def _room_of_emulation(module: str) -> str | None:
 
 
 def test_every_entry_of_emulation_is_a_room_and_there_are_at_most_15() -> None:
-    beside = {"__init__.py", "__main__.py", "__pycache__", "DESIGN.md"}
-    entries = {path.name for path in (REPOSITORY / "tcuda" / "emulation").iterdir()} - beside
+    folder = REPOSITORY / "tcuda" / "emulation"
+    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    entries = {path.parts[0] for path in files if "__pycache__" not in path.parts}
+    entries -= {"__init__.py", "__main__.py", "DESIGN.md"}
     assert {entry.removesuffix(".py") for entry in entries} == set(EMULATION)
     assert len(EMULATION) <= 15
 
