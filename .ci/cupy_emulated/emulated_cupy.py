@@ -32,7 +32,7 @@ os.environ.setdefault("TCUDA_EMULATED_MEMORY", "8GiB")
 os.environ.setdefault("TCUDA_NO_CUPY_TAKEOVER", "1")  # tcuda then leaves the installed CuPy as it is
 
 import tcuda  # reads the variables
-from tcuda.emulation import internals
+from tcuda.emulation.names.private_modules import MODULES
 
 _LONGEST = 90
 
@@ -83,7 +83,7 @@ class PrivateFront(ModuleType):
 
     def __init__(self, package: Front, installed: ModuleType) -> None:
         super().__init__(installed.__name__)
-        own = internals.MODULES.get(installed.__name__)
+        own = MODULES.get(installed.__name__)
         vars(self).update(_package=package, _installed=installed, **_place_of(installed))
         vars(self).update(_own=own and importlib.import_module(own))
 

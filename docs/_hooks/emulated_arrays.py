@@ -12,5 +12,5 @@ class EmulatedArrays(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Replace the alias of the types, once the package is loaded."""
-        arrays = griffe.Alias("ndarray", "tcuda.emulation._ndarray.ndarray", parent=pkg["emulation"])
+        arrays = griffe.Alias("ndarray", "tcuda.emulation.arrays.ndarray.ndarray", parent=pkg["emulation"])
         pkg["emulation"].set_member("ndarray", arrays)

@@ -182,7 +182,7 @@ class Backend(Protocol):
         """Return the ``cusolverDnHandle_t`` of this thread on the current device."""
 
 
-_IMPLEMENTATIONS = {"cuda": "tcuda._cupy.backend", "emulated": "tcuda.emulation._backend"}
+_IMPLEMENTATIONS = {"cuda": "tcuda._cupy.backend", "emulated": "tcuda.emulation.backend.backend"}
 """The module that implements the protocol for each runtime, by the name of the runtime."""
 
 _made: dict[Runtime, Backend] = {}

@@ -17,8 +17,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _runtime
-from tcuda.emulation import _choice
-from tcuda.emulation.runtime import check, parse_memory, parse_schedule
+from tcuda.emulation.runtime import check, choice, parse_memory, parse_schedule
 from tcuda.emulation.runtime.clock import Clock
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def enable(
         1073741824
     """
     chosen = {} if checks is None else _checks(checks)
-    _choice.emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
+    choice.emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
     _runtime.pass_on()
     os.environ.update(chosen)
 
@@ -104,7 +103,7 @@ def enable_without_gpu(devices: int = 1, memory: int | str = "2GiB", *, checks: 
     if not _runtime.is_emulated("auto"):
         return False
     defaults = {"TCUDA_EMULATED_DEVICES": str(devices), "TCUDA_EMULATED_MEMORY": str(size)}
-    if _choice.emulate_by_environment(defaults):
+    if choice.emulate_by_environment(defaults):
         os.environ.update({name: text for name, text in chosen.items() if not os.environ.get(name)})
     _runtime.pass_on()
     return True
@@ -135,7 +134,8 @@ def install_as_cupy() -> bool:
         >>> cupy is tcuda.xp
         True
     """
-    from tcuda.emulation import _children, _import_hook
+    from tcuda.emulation.as_cupy import children as _children
+    from tcuda.emulation.as_cupy import import_hook as _import_hook
 
     if not _runtime.is_emulated("emulated"):
         if os.environ.get("TCUDA_RUNTIME") == "auto":
@@ -145,7 +145,7 @@ def install_as_cupy() -> bool:
             "tcuda.emulation.install_as_cupy() before anything that needs a device, and set TCUDA_RUNTIME=emulated."
         )
     _import_hook.install()
-    _choice.settle()
+    choice.settle()
     _children.pass_on_as_cupy()
     return True
 
@@ -182,7 +182,7 @@ def clock() -> Clock:
         >>> clock.now() > before  # nanoseconds of the emulated devices
         True
     """
-    return _choice.emulated_runtime().clock
+    return choice.emulated_runtime().clock
 
 
 def __getattr__(name: str) -> Any:
@@ -190,7 +190,7 @@ def __getattr__(name: str) -> Any:
     if name == "xp":
         return importlib.import_module("tcuda.emulation.xp")
     if name == "ndarray":
-        return importlib.import_module("tcuda.emulation._ndarray").ndarray
+        return importlib.import_module("tcuda.emulation.arrays.ndarray").ndarray
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -15,46 +15,37 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import (
-    absent,
-    catalogue,
-    creation,
-    cuda,
-    fft,
-    host,
-    lib,
-    linalg,
-    namespace,
-    polynomial,
-    random,
-)
-from tcuda.emulation import identity as _identity  # `identity` is a function of the namespace
-from tcuda.emulation._ndarray import ndarray
-from tcuda.emulation.active_trace import Placeholder
-from tcuda.emulation.array_facts import ARRAY_FACTS
+from tcuda.emulation import cuda, random
+from tcuda.emulation.arrays import fft, host, lib, linalg, namespace, polynomial
+from tcuda.emulation.arrays.array_facts import ARRAY_FACTS
+from tcuda.emulation.arrays.flat import flatiter
+from tcuda.emulation.arrays.functional import FUNCTIONAL
+from tcuda.emulation.arrays.functions import FUNCTIONS
+from tcuda.emulation.arrays.grids import Grid, Joined
+from tcuda.emulation.arrays.memoization import clear_memo, memoize
+from tcuda.emulation.arrays.ndarray import ndarray
+from tcuda.emulation.arrays.old_names import OLD_NAMES
+from tcuda.emulation.arrays.poly1d import POLYNOMIALS
+from tcuda.emulation.arrays.ufunc import ufunc
 from tcuda.emulation.cuda.memory_pool import get_default_memory_pool
 from tcuda.emulation.cuda.pinned_memory import get_default_pinned_memory_pool
-from tcuda.emulation.dlpack import fromDlpack
-from tcuda.emulation.flat import flatiter
-from tcuda.emulation.functional import FUNCTIONAL
-from tcuda.emulation.functions import FUNCTIONS
-from tcuda.emulation.fusion import fuse
-from tcuda.emulation.grids import Grid, Joined
+from tcuda.emulation.devices.strided import GROUPS, Strided
 from tcuda.emulation.kernels.elementwise import ElementwiseKernel
+from tcuda.emulation.kernels.fusion import fuse
 from tcuda.emulation.kernels.raw_kernel import RawKernel
 from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.kernels.reduction import ReductionKernel
-from tcuda.emulation.memoization import clear_memo, memoize
-from tcuda.emulation.old_names import OLD_NAMES
-from tcuda.emulation.poly1d import POLYNOMIALS
-from tcuda.emulation.strided import GROUPS, Strided
-from tcuda.emulation.structured import make_aligned_dtype
-from tcuda.emulation.ufunc import ufunc
+from tcuda.emulation.names import absent, catalogue
+from tcuda.emulation.names import identity as _identity  # `identity` is a function of the namespace
+from tcuda.emulation.numbers.structured import make_aligned_dtype
+from tcuda.emulation.work import creation
+from tcuda.emulation.work.active_trace import Placeholder
+from tcuda.emulation.work.dlpack import fromDlpack
 
 
 def __getattr__(name: str) -> Any:
     if name == "testing":  # programs seldom need the module
-        module = globals()[name] = importlib.import_module("tcuda.emulation.testing")
+        module = globals()[name] = importlib.import_module("tcuda.emulation.as_cupy.testing")
         if __name__ == "cupy":
             _identity.rename(module, "cupy.testing")
         return module

@@ -37,7 +37,7 @@ SITE = "/usr/lib/python3.12/site-packages"
         "/home/ada/tcuda/train.py",
         "/home/ada/tcuda/tests/test_demo.py",
         "/home/ada/tcuda/memory_of_mine/allocator.py",
-        "/home/ada/my_tcuda/emulation/memory.py",
+        "/home/ada/my_tcuda/emulation/devices/memory.py",
     ],
 )
 def test_programs_and_installed_programs_are_the_users_code(filename: str) -> None:
@@ -66,7 +66,7 @@ def test_programs_and_installed_programs_are_the_users_code(filename: str) -> No
         "allocator.cpp",
         str(PACKAGE / "memory" / "__init__.py"),
         str(PACKAGE / "cli" / "demo.py"),
-        "/home/ada/clone/tcuda/emulation/memory.py",
+        "/home/ada/clone/tcuda/emulation/devices/memory.py",
         "/home/ada/tcuda/tcuda/memory/__init__.py",
         "C:\\ada\\tcuda\\cli\\demo.py",
     ],

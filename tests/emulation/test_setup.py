@@ -269,7 +269,7 @@ def test_importing_the_package_imports_no_numpy(run_with_imports):
     """) == ["False", "True", "True", "True", "True"]  # fmt: skip
 
 
-@pytest.mark.parametrize("first", ["_ndarray", "creation", "random", "xp", "functions"])
+@pytest.mark.parametrize("first", ["arrays.ndarray", "work.creation", "random", "xp", "arrays.functions"])
 def test_a_pickled_array_and_its_class_can_be_loaded_in_a_new_process(run_with_imports, first):
     program = f"""
         import pickle, sys

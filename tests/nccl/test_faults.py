@@ -148,7 +148,7 @@ def test_threads_may_call_collectives_of_the_same_devices() -> None:
 
 
 def test_an_interrupt_ends_the_wait_for_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tcuda.emulation.nccl import wire
+    from tcuda.emulation.backend.nccl import wire
 
     uid, receive = nccl.unique_id(), wire.receive
 

@@ -18,8 +18,8 @@ import pytest
 import tcuda
 from support.device_arrays import on_each, read
 from tcuda import nccl, xp
-from tcuda.emulation.nccl import door, meeting, member
-from tcuda.emulation.nccl.door import Hello, address
+from tcuda.emulation.backend.nccl import door, meeting, member
+from tcuda.emulation.backend.nccl.door import Hello, address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -186,7 +186,7 @@ def test_a_rank_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.emulated
 def test_rank_0_gets_its_result_last_because_its_process_serves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tcuda.emulation.nccl import wire
+    from tcuda.emulation.backend.nccl import wire
 
     ranks = joined()
     results: list[float] = []

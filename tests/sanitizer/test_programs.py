@@ -190,7 +190,7 @@ def test_a_pickled_warning_has_its_race(xp: Any) -> None:
 
 def test_after_the_check_nothing_is_told(xp: Any) -> None:
     from tcuda import _core
-    from tcuda.emulation._choice import emulated_runtime
+    from tcuda.emulation.runtime.choice import emulated_runtime
 
     with check(mode="collect"):
         detector = _detector._started.detector  # type: ignore[union-attr]

@@ -5,8 +5,9 @@
     python tests/support/cupy_names.py          writes the state of each name, from the names that emulated devices have
     python tests/support/cupy_names.py --read   first reads the names from the installed CuPy; no GPU is needed
 
-The second command also writes ``tcuda/emulation/cupy_identity.json``, which says what each object of CuPy calls itself.
-Both commands write ``tcuda/emulation/absent_names.json``, from which emulated devices tell why a name is missing.
+The second command also writes ``tcuda/emulation/names/cupy_identity.json``, which says what each object of CuPy calls
+itself.
+Both commands write ``tcuda/emulation/names/absent_names.json``, from which emulated devices tell why a name is missing.
 
 Run the first command after a change of the names. The command ends with the status 1 if a missing name has no reason:
 then add a row with the reason to the table by hand. The command removes patterns that no missing name needs any more.
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 TABLE = Path(__file__).parents[1] / "data" / "cupy_names.json"
-IDENTITY = Path(__file__).parents[2] / "tcuda" / "emulation" / "cupy_identity.json"
+IDENTITY = Path(__file__).parents[2] / "tcuda" / "emulation" / "names" / "cupy_identity.json"
 ABSENT_NAMES = IDENTITY.with_name("absent_names.json")
 
 HERE, BY_NUMPY, ABSENT = "here", "numpy", "absent"
@@ -86,7 +87,7 @@ _OTHERS = {
 """Names that inspection does not find, and their kinds: CuPy imports them late, or only with a library of CUDA."""
 
 _OUR_HOMES = {"cupy": "tcuda.emulation.xp", "cupyx": "tcuda.emulation.cupyx"}
-"""The modules of emulated devices under other names; ``tcuda.emulation._import_hook`` may know more."""
+"""The modules of emulated devices under other names; ``tcuda.emulation.as_cupy.import_hook`` may know more."""
 
 _HOST_HOMES = {"cupy": "numpy", "cupyx.scipy": "scipy"}
 _OWN = ("cupy.random.*", "cupy.cuda.*", "cupy.testing.*", "cupy.show_config", "cupy.typing.*")
@@ -141,7 +142,7 @@ def find(name: str, homes: Mapping[str, str]) -> Any:
 
 def ours(name: str) -> Any:
     """Return the object that a program on emulated devices gets under one of CuPy's names, or ``MISSING``."""
-    homes = {**_OUR_HOMES, **getattr(_module("tcuda.emulation._import_hook"), "_MODULES", {})}
+    homes = {**_OUR_HOMES, **getattr(_module("tcuda.emulation.as_cupy.import_hook"), "_MODULES", {})}
     found = find(name, homes)
     owner, _, member = name.rpartition(".")
     return _of_instances(find(owner, homes), member) if found is MISSING and owner in CLASSES else found

@@ -1,7 +1,7 @@
 """The parameters of the functions and methods of the installed CuPy.
 
-``tcuda/emulation/cupy_signatures.json`` has the parameters for the emulated devices. To update the file for another
-CuPy, run ``python tests/support/cupy_signatures.py`` where CuPy is installed; no GPU is needed. The entries
+``tcuda/emulation/arrays/cupy_signatures.json`` has the parameters for the emulated devices. To update the file for
+another CuPy, run ``python tests/support/cupy_signatures.py`` where CuPy is installed; no GPU is needed. The entries
 ``operands`` of the file were read from CuPy's sources, and the script leaves them as they are.
 """
 
@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-TABLE = Path(__file__).parents[2] / "tcuda" / "emulation" / "cupy_signatures.json"
+TABLE = Path(__file__).parents[2] / "tcuda" / "emulation" / "arrays" / "cupy_signatures.json"
 _PREFIXES = ("", "linalg.", "fft.", "random.", "ndarray.", "ufunc.")
 _C_TYPES = re.compile(r"\b(?:Py_ssize_t|int|bint|_ndarray_base|str|tuple|object) (?=\w)")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).parents[2]
 FOLDER = _ROOT / "tcuda" / "_backend" / "xp"
 BY_HAND = _ROOT / "tests" / "data" / "cupy_types.pyi"
-_SIGNATURES = _ROOT / "tcuda" / "emulation" / "cupy_signatures.json"
+_SIGNATURES = _ROOT / "tcuda" / "emulation" / "arrays" / "cupy_signatures.json"
 _NUMPY = Path(np.__file__).parent
 
 NUMPY_VERSION = ".".join(np.__version__.split(".")[:2])

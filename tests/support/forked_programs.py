@@ -22,8 +22,8 @@ _LIMIT = 120  # seconds for each program
 _SERVER = """
 import gc, json, os, signal, sys, warnings
 import numpy, tcuda
-import tcuda._process.captures, tcuda.emulation.runtime.runtime, tcuda.emulation.functions, tcuda.emulation.random
-import tcuda.emulation._backend, tcuda.emulation.xp, tcuda.jiterator, tcuda.testing
+import tcuda._process.captures, tcuda.emulation.runtime.runtime, tcuda.emulation.arrays.functions
+import tcuda.emulation.backend.backend, tcuda.emulation.random, tcuda.emulation.xp, tcuda.jiterator, tcuda.testing
 
 gc.collect()
 gc.freeze()  # The collector of a copy would write to the memory of every object, which copies the memory.

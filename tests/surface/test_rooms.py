@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from support.folders import REPOSITORY
+
 FLOORS = [
     {"_base", "_core"},
     {"_runtime"},
@@ -38,6 +40,28 @@ FLOORS = [
     {"tcuda"},
     {"cli", "dask", "demo", "testing", "__main__"},
 ]
+EMULATION = [
+    "_cpp",
+    "runtime",
+    "rtc",
+    "numbers",
+    "names",
+    "devices",
+    "work",
+    "kernels",
+    "arrays",
+    "cuda",
+    "random",
+    "cupyx",
+    "as_cupy",
+    "xp",
+    "backend",
+]
+"""The rooms of the wing of emulated devices, in the order of their imports: the lowest room first."""
+
+FOR_CHILDREN = "tcuda.emulation.as_cupy.for_children."
+"""Modules that child processes import as top-level modules. They use the public names of the wing."""
+
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
@@ -130,6 +154,38 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
         room = rooms.setdefault(_room(module), set())
         room |= {_room(name) for name in imported} - {_room(module)}
     list(graphlib.TopologicalSorter(rooms).static_order())
+
+
+def _room_of_emulation(module: str) -> str | None:
+    """Return the room of a module of emulated devices; None for other modules, and for the face of the wing."""
+    parts = module.split(".")
+    inside = parts[:2] == ["tcuda", "emulation"] and len(parts) > 2 and parts[2] != "__main__"
+    return parts[2] if inside and not module.startswith(FOR_CHILDREN) else None
+
+
+def test_every_entry_of_emulation_is_a_room_and_there_are_at_most_15() -> None:
+    folder = REPOSITORY / "tcuda" / "emulation"
+    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    entries = {path.parts[0] for path in files if "__pycache__" not in path.parts}
+    entries -= {"__init__.py", "__main__.py", "DESIGN.md"}
+    assert {entry.removesuffix(".py") for entry in entries} == set(EMULATION)
+    assert len(EMULATION) <= 15
+
+
+def test_the_page_of_emulation_has_the_rooms_in_their_order() -> None:
+    page = (REPOSITORY / "tcuda" / "emulation" / "DESIGN.md").read_text(encoding="utf-8")
+    part = page.partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` +\|", part, re.MULTILINE) == EMULATION
+
+
+@pytest.mark.parametrize("module", sorted(module for module in MODULES if _room_of_emulation(module)))
+def test_imports_of_emulated_devices_go_down(module: str) -> None:
+    room = _room_of_emulation(module)
+    assert room is not None
+    allowed = {*EMULATION[: EMULATION.index(room) + 1], None}
+    upward = {imported for imported in GRAPH[module] if _room_of_emulation(imported) not in allowed}
+    assert not upward
+    assert not GRAPH[module] & {"tcuda.emulation", "tcuda.emulation.__main__"}
 
 
 def test_only_runtimes_depend_on_their_kind() -> None:

@@ -198,7 +198,7 @@ def test_an_option_goes_before_the_configuration(
     run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
 ) -> None:
     pytester.makeini("[pytest]\ntcuda_cupy = emulated\n")
-    code = "def test_it():\n    import sys\n    assert 'tcuda.emulation._import_hook' not in sys.modules\n"
+    code = "def test_it():\n    import sys\n    assert 'tcuda.emulation.as_cupy.import_hook' not in sys.modules\n"
     for option in ("--tcuda-cupy=installed", "--tcuda-runtime=cuda"):
         run(code, option).assert_outcomes(passed=1)
 

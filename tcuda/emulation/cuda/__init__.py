@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tcuda._process.device_rules import device_count
+from tcuda.emulation.arrays.fourier import cufft
 from tcuda.emulation.cuda import (
     compiler,
     cub,
@@ -47,7 +48,6 @@ from tcuda.emulation.cuda.pinned_memory import (
     set_pinned_memory_allocator,
 )
 from tcuda.emulation.cuda.stream import ExternalStream, Stream, get_current_stream
-from tcuda.emulation.fourier import cufft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda
-from tcuda.emulation import memory
 from tcuda.emulation.cuda import memory_hook, raw_memory
-from tcuda.emulation.memory import Block, MemoryPointer, allocate
+from tcuda.emulation.devices import memory
+from tcuda.emulation.devices.memory import Block, MemoryPointer, allocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

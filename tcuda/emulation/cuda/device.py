@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation._device import Device
 from tcuda.emulation.cuda import runtime
+from tcuda.emulation.devices.device import Device
 
 
 def get_device_id() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcuda._process.lazy import cuda
-from tcuda.emulation._driver_error import CUDADriverError
+from tcuda.emulation.devices.driver_error import CUDADriverError
 
 
 def get_build_version() -> int:

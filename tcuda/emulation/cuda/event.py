@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import EVENT_BLOCKING_SYNC, EVENT_DISABLE_TIMING, EVENT_INTERPROCESS
-from tcuda.emulation._runtime_error import with_cupys_error
+from tcuda.emulation.devices.runtime_error import with_cupys_error
 
 if TYPE_CHECKING:
     from tcuda._backend.streams import CurrentStream

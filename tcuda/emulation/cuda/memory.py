@@ -7,13 +7,13 @@ from typing import Any
 from tcuda._base.errors import OutOfMemoryError
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation._runtime_error import with_cupys_error
 from tcuda.emulation.cuda import runtime
 from tcuda.emulation.cuda.allocators import alloc, get_allocator, set_allocator
 from tcuda.emulation.cuda.memory_pool import MemoryPool, PooledMemory
 from tcuda.emulation.cuda.raw_memory import Memory
-from tcuda.emulation.memory import Block as BaseMemory
-from tcuda.emulation.memory import ForeignBlock, MemoryPointer
+from tcuda.emulation.devices.memory import Block as BaseMemory
+from tcuda.emulation.devices.memory import ForeignBlock, MemoryPointer
+from tcuda.emulation.devices.runtime_error import with_cupys_error
 
 
 class MemoryAsync(BaseMemory):

@@ -12,11 +12,11 @@ from tcuda._base.errors import OutOfMemoryError
 from tcuda._base.statuses import Status
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation._device import Device
-from tcuda.emulation._runtime_error import CUDARuntimeError
 from tcuda.emulation.cuda import memory_hook, raw_memory
 from tcuda.emulation.cuda.allocators import acquire, malloc, rounded
-from tcuda.emulation.memory import Block, MemoryPointer, note_given
+from tcuda.emulation.devices.device import Device
+from tcuda.emulation.devices.memory import Block, MemoryPointer, note_given
+from tcuda.emulation.devices.runtime_error import CUDARuntimeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

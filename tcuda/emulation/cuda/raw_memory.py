@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda
-from tcuda.emulation._runtime_error import with_cupys_error
-from tcuda.emulation.memory import Block, MemoryPointer
+from tcuda.emulation.devices.memory import Block, MemoryPointer
+from tcuda.emulation.devices.runtime_error import with_cupys_error
 
 
 class Memory(Block):

@@ -6,7 +6,6 @@ The module has only the calls that emulated devices know.
 from __future__ import annotations
 
 import functools
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tcuda._base.statuses import Status
@@ -34,8 +33,9 @@ from tcuda._runtime.protocol import (
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
 )
-from tcuda.emulation._runtime_error import CUDARuntimeError, with_cupys_error
-from tcuda.emulation.cuda import device_attributes, host_functions, host_memory
+from tcuda.emulation.cuda import host_functions, host_memory
+from tcuda.emulation.devices import device_attributes, pci_addresses
+from tcuda.emulation.devices.runtime_error import CUDARuntimeError, with_cupys_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,8 +152,7 @@ def deviceGetAttribute(attrib: int, device: int) -> int:
 
 def deviceGetPCIBusId(device: int) -> str:
     """Return the PCI address of a device."""
-    properties = getDeviceProperties(device)
-    return f"{properties['pciDomainID']:04X}:{properties['pciBusID']:02X}:{properties['pciDeviceID']:02X}.0"
+    return pci_addresses.address_of(getDeviceProperties(device))
 
 
 def deviceGetByPCIBusId(pciBusId: str) -> int:
@@ -162,15 +161,7 @@ def deviceGetByPCIBusId(pciBusId: str) -> int:
     Raises:
         CUDARuntimeError: The text is no address, or no device has the address.
     """
-    match = re.fullmatch(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.[0-9a-fA-F])?", pciBusId)
-    if match is None:
-        raise CUDARuntimeError(Status.INVALID_VALUE)
-    address = tuple(int(part or "0", 16) for part in match.groups())
-    for device in range(cuda.getDeviceCount()):
-        properties = cuda.getDeviceProperties(device)
-        if (properties["pciDomainID"], properties["pciBusID"], properties["pciDeviceID"]) == address:
-            return device
-    raise CUDARuntimeError(Status.INVALID_DEVICE)
+    return pci_addresses.device_at(pciBusId)
 
 
 # Memory
@@ -307,8 +298,8 @@ def graphUpload(graphExec: int, stream: int) -> None:
 
 _IMPORTED = frozenset(
     _words("""
-    annotations functools re cast cuda Status with_cupys_error device_attributes host_functions host_memory
-    TYPE_CHECKING Any NamedTuple
+    annotations functools cast cuda Status with_cupys_error device_attributes host_functions host_memory
+    pci_addresses     TYPE_CHECKING Any NamedTuple
     """)
 )
 """The names that the module imports for itself."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import CAPTURE_RELAXED, STREAM_DEFAULT, STREAM_NON_BLOCKING, STREAM_PER_THREAD
-from tcuda.emulation._runtime_error import with_cupys_error
 from tcuda.emulation.cuda import runtime
 from tcuda.emulation.cuda.event import Event, get_elapsed_time
 from tcuda.emulation.cuda.graph import Graph
+from tcuda.emulation.devices.runtime_error import with_cupys_error
 from tcuda.graphs._end import end_capture
 
 if TYPE_CHECKING:

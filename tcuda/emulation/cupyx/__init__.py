@@ -6,8 +6,8 @@ from tcuda.emulation.cupyx import cusolver, cusparse, jit, lapack, linalg, optim
 from tcuda.emulation.cupyx.pinned_array import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from tcuda.emulation.cupyx.reciprocal_root import rsqrt
 from tcuda.emulation.cupyx.scatter import scatter_add, scatter_max, scatter_min
-from tcuda.emulation.error_state import errstate, geterr, seterr
-from tcuda.emulation.synchronization import DeviceSynchronized, allow_synchronize
+from tcuda.emulation.devices.synchronization import DeviceSynchronized, allow_synchronize
+from tcuda.emulation.numbers.error_state import errstate, geterr, seterr
 
 __all__ = [
     "DeviceSynchronized",

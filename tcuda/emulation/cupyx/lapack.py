@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tcuda.emulation.arrays.functions import LINALG
 from tcuda.emulation.cupyx.scipy.held import computed
-from tcuda.emulation.functions import LINALG
 
 _TYPES = "fdFD"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import creation
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx import lapack
-from tcuda.emulation.functions import FUNCTIONS
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.work import creation
 
 __all__ = ["cho_solve", "invh"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.arrays.functions import FUNCTIONS
 
 
 def scatter_add(a: Any, slices: Any, value: Any) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tcuda.emulation import fft
+from tcuda.emulation.arrays import fft
+from tcuda.emulation.arrays.functions import LINALG, named
 from tcuda.emulation.cupyx.scipy.namespaces import of_scipy
-from tcuda.emulation.functions import LINALG, named
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.devices.strided import Strided
 
 _HERE = "tcuda.emulation.cupyx.signal"
 _MOST_TAPS = 32

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda.emulation import rtc
+from tcuda.emulation.devices.memory import MemoryPointer
+from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.kernels.mdspan import MdSpan
-from tcuda.emulation.memory import MemoryPointer
-from tcuda.emulation.strided import Strided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._base.arguments import integer
 from tcuda._process.lazy import cuda
+from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.kernels.module import load
 from tcuda.emulation.rtc.errors import CompileException
 from tcuda.emulation.runtime.launch_limits import MOST_SHARED
-from tcuda.emulation.strided import Strided
 from tcuda.kernels._source import untemplated_kernels
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation._driver_error import CUDADriverError
+from tcuda.emulation.devices.driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.arguments import KernelArguments, misread_view
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
@@ -24,6 +24,7 @@ from tcuda.emulation.runtime.moves import Movable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tcuda.emulation.devices.strided import Strided
     from tcuda.emulation.kernels.arguments import ElementTypes
     from tcuda.emulation.kernels.launch_findings import LaunchFindings
     from tcuda.emulation.rtc.checks import Checks
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tcuda.emulation.runtime.accesses import Access
     from tcuda.emulation.runtime.moves import Mover
     from tcuda.emulation.runtime.unwritten import Marks, Unwritten
-    from tcuda.emulation.strided import Strided
 
 _runtime = cast("EmulatedRuntime", cuda)
 _FLOPS_PER_THREAD = 32

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tcuda import _core
-    from tcuda.emulation.strided import Strided
+    from tcuda.emulation.devices.strided import Strided
 
 _WORD = 8
 _MOST = 512

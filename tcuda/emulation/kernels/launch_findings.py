@@ -34,11 +34,11 @@ from tcuda.sanitizer._unwritten_read import unwritten_read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tcuda.emulation.devices.strided import Strided
     from tcuda.emulation.kernels.source_facts import SourceFacts
     from tcuda.emulation.rtc.shared_memory import SharedVariable
     from tcuda.emulation.runtime.moves import Mover
     from tcuda.emulation.runtime.unwritten import Origin
-    from tcuda.emulation.strided import Strided
     from tcuda.sanitizer._stream_names import StreamName
 
 

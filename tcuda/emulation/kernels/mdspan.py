@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from tcuda.emulation.strided import Strided
+    from tcuda.emulation.devices.strided import Strided
 
 _CODES: dict[Any, str] = {np.int32: "i", np.int64: "q"}
 """The characters of :mod:`struct` for the types of indices."""

@@ -10,8 +10,8 @@ from tcuda.emulation.kernels.raw_kernel import RawKernel, require, restored, war
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tcuda.emulation.devices.memory import MemoryPointer
     from tcuda.emulation.kernels.module import Module
-    from tcuda.emulation.memory import MemoryPointer
 
 
 class RawModule:

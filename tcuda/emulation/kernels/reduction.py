@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.exceptions import AxisError
 
-from tcuda.emulation import numpy_work
 from tcuda.emulation.kernels.parts import call_arguments, generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of, reduce_axes
 from tcuda.emulation.kernels.parts.type_inference import types_of
 from tcuda.emulation.kernels.parts.user_kernel import UserKernel
 from tcuda.emulation.rtc import headers
+from tcuda.emulation.work import numpy_work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
 
-    from tcuda.emulation.strided import Strided
+    from tcuda.emulation.devices.strided import Strided
 
 _BLOCK = 512
 _LONGEST = 0x7FFFFFFF

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._process.lazy import _lazy_init, cuda
-from tcuda.emulation import creation, numpy_work, refusals
-from tcuda.emulation._ndarray import ndarray
+from tcuda.emulation.arrays.ndarray import ndarray
 from tcuda.emulation.random import laws
+from tcuda.emulation.work import creation, numpy_work, refusals
 from tcuda.random._states import pickled
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation
-from tcuda.emulation._ndarray import ndarray
-from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.arrays.functions import FUNCTIONS
+from tcuda.emulation.arrays.ndarray import ndarray
 from tcuda.emulation.random import laws
 from tcuda.emulation.random._bit_generator import XORWOW, BitGenerator
 from tcuda.emulation.random.parameters import axes
+from tcuda.emulation.work import creation
 from tcuda.random._draws import common_shape
 
 if TYPE_CHECKING:

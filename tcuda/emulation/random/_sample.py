@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from tcuda.emulation import functions
+from tcuda.emulation.arrays import functions
 from tcuda.emulation.random import _distributions
 from tcuda.emulation.random.calls import admitting, drawing
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tcuda.emulation._ndarray import ndarray
+    from tcuda.emulation.arrays.ndarray import ndarray
 
     Shape = int | Sequence[int] | None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from tcuda.emulation.functions import named
+from tcuda.emulation.arrays.functions import named
+from tcuda.emulation.arrays.signatures import signature_of
 from tcuda.emulation.random import _generator
-from tcuda.emulation.signatures import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

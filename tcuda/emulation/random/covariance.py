@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.linalg import LinAlgError
 
-from tcuda.emulation import creation
-from tcuda.emulation.error_state import errstate
-from tcuda.emulation.functions import FUNCTIONS, LINALG
+from tcuda.emulation.arrays.functions import FUNCTIONS, LINALG
+from tcuda.emulation.numbers.error_state import errstate
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda.emulation.strided import Strided
+    from tcuda.emulation.devices.strided import Strided
 
 _INVALID = "covariance is not positive-semidefinite, output {} invalid."
 

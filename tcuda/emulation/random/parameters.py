@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda.emulation import copies, creation, refusals
-from tcuda.emulation.operands import SCALARS
+from tcuda.emulation.devices.operands import SCALARS
+from tcuda.emulation.work import copies, creation, refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tcuda.emulation._ndarray import ndarray
+    from tcuda.emulation.arrays.ndarray import ndarray
 
     Shape = int | Sequence[int] | None
 

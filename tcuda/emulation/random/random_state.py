@@ -14,14 +14,14 @@ import numpy as np
 
 from tcuda._core import philox_passes
 from tcuda._process.lazy import backend, cuda
-from tcuda.emulation import creation, numpy_work
-from tcuda.emulation._ndarray import ndarray
-from tcuda.emulation.functions import FUNCTIONS
-from tcuda.emulation.internals.util import experimental
+from tcuda.emulation.arrays.functions import FUNCTIONS
+from tcuda.emulation.arrays.ndarray import ndarray
+from tcuda.emulation.names.experimental import experimental
 from tcuda.emulation.random import laws, philox
 from tcuda.emulation.random.captured_state import CapturedState
 from tcuda.emulation.random.covariance import root_of
 from tcuda.emulation.random.parameters import axes, operand, probabilities, refuse_if, shape_of, whole
+from tcuda.emulation.work import creation, numpy_work
 from tcuda.random._draws import Draws, common_shape
 from tcuda.random._generator import Generator
 from tcuda.random._philox import most_blocks

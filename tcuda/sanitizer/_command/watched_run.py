@@ -210,7 +210,7 @@ def _watch_children(options: argparse.Namespace, folder: Path) -> None:
     os.environ.update(_process_reports.variables(folder, options.mode, possible=options.possible))
     _process_reports.follow_forks(str(folder), enabling(options.mode, options.possible))
     wing_module(
-        "emulation._children"
+        "emulation.as_cupy.children"
     ).pass_on_as_cupy()  # so that a process that only imports CuPy is watched, also on a GPU
 
 

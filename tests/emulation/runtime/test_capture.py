@@ -28,7 +28,7 @@ from tcuda._runtime.protocol import (
     STREAM_DEFAULT,
     STREAM_NON_BLOCKING,
 )
-from tcuda.emulation._backend import Backend
+from tcuda.emulation.backend.backend import Backend
 from tcuda.emulation.runtime import EmulatedRuntime, costs
 from tcuda.emulation.runtime.clock import CALL
 from tcuda.emulation.runtime.driver_streams import DriverStreams

@@ -8,8 +8,8 @@ import pytest
 
 from tcuda import _core
 from tcuda._process.alloc_conf import AllocConf
-from tcuda.emulation._backend import Backend
-from tcuda.emulation._memory_pools import MemoryAsyncPool, MemoryPool
+from tcuda.emulation.backend.backend import Backend
+from tcuda.emulation.backend.memory_pools import MemoryAsyncPool, MemoryPool
 from tcuda.emulation.runtime import EmulatedRuntime
 from tcuda.emulation.runtime.allocation import Allocation
 from tcuda.emulation.runtime.driver_streams import DriverStreams

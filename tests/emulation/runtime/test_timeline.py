@@ -20,7 +20,7 @@ from tcuda._runtime.protocol import (
     STREAM_NON_BLOCKING,
     STREAM_PER_THREAD,
 )
-from tcuda.emulation._backend import Backend
+from tcuda.emulation.backend.backend import Backend
 from tcuda.emulation.runtime import EmulatedRuntime, costs, parse_memory
 from tcuda.emulation.runtime.clock import CALL, Clock
 

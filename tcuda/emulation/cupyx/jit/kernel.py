@@ -11,11 +11,11 @@ import numpy as np
 from tcuda.emulation.cupyx.jit.translator import Program
 from tcuda.emulation.cupyx.jit.types import dtype_of_number
 from tcuda.emulation.cupyx.jit.values import Code, Scope, Value, code_of
-from tcuda.emulation.internals.util import experimental
+from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.kernels.parts import generated_source
 from tcuda.emulation.kernels.parts.array_layouts import Layout, layout_of
 from tcuda.emulation.kernels.raw_module import RawModule
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.names.experimental import experimental
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tcuda.emulation.arrays.ufunc import ufunc
 from tcuda.emulation.cupyx.jit import functions, indexing, operations
 from tcuda.emulation.cupyx.jit.types import VOID, Scalar, Tuple, Type, type_of_form
 from tcuda.emulation.cupyx.jit.values import (
@@ -26,7 +27,6 @@ from tcuda.emulation.cupyx.jit.values import (
 from tcuda.emulation.kernels.parts import generated_source
 from tcuda.emulation.kernels.parts.parameters import Parameter
 from tcuda.emulation.rtc import headers
-from tcuda.emulation.ufunc import ufunc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,10 +10,10 @@ import importlib.util
 import sys
 from typing import Any
 
-from tcuda.emulation import absent, identity
 from tcuda.emulation.cupyx.scipy import catalogue
 from tcuda.emulation.cupyx.scipy.namespaces import Namespace, require_scipy
-from tcuda.emulation.strided import GROUPS, Strided
+from tcuda.emulation.devices.strided import GROUPS, Strided
+from tcuda.emulation.names import absent, identity
 
 _MODULES = [*(module for module in catalogue.NAMES if "." not in module), "sparse"]
 

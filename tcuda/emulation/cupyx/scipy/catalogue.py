@@ -87,7 +87,7 @@ DEFINITIONS = {
     "special": "tcuda.emulation.cupyx.scipy.definitions.special",
     "spatial": "tcuda.emulation.cupyx.scipy.definitions.spatial",
     "spatial.distance": "tcuda.emulation.cupyx.scipy.definitions.distance",
-    "fftpack": "tcuda.emulation.fourier.fftpack",
+    "fftpack": "tcuda.emulation.arrays.fourier.fftpack",
 }
 """The modules of tcuda with functions that stand before those of SciPy, by module.
 

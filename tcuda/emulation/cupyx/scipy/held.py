@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tcuda.emulation import copies, creation, numpy_work
-from tcuda.emulation.operands import SCALARS
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.devices.operands import SCALARS
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.work import copies, creation, numpy_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

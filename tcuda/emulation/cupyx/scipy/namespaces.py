@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import casts, numpy_work
+from tcuda.emulation.arrays.functions import IMPLEMENTATIONS, named
+from tcuda.emulation.arrays.ufunc import ufunc
 from tcuda.emulation.cupyx.scipy import catalogue, held
-from tcuda.emulation.functions import IMPLEMENTATIONS, named
-from tcuda.emulation.strided import Strided
-from tcuda.emulation.ufunc import ufunc
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.numbers import casts
+from tcuda.emulation.work import numpy_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcuda.emulation.strided import Strided
+    from tcuda.emulation.devices.strided import Strided
 
 _SHORT = 1 << 31
 

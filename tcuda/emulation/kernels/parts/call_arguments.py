@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import array_interface, numpy_work
+from tcuda.emulation.devices import array_interface
+from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.kernels.parts.array_layouts import Layout, broadcast, broadcast_shape, layout_of
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.work import numpy_work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation
-from tcuda.emulation.fft import FFT
-from tcuda.emulation.fourier.fftpack import get_fft_plan as get_fft_plan
-from tcuda.emulation.fourier.fftpack import planned
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.arrays.fft import FFT
+from tcuda.emulation.arrays.fourier.fftpack import get_fft_plan as get_fft_plan
+from tcuda.emulation.arrays.fourier.fftpack import planned
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from tcuda.emulation import creation
-from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.arrays.functions import FUNCTIONS
+from tcuda.emulation.work import creation
 
 OF_ARRAYS = ("kron",)
 

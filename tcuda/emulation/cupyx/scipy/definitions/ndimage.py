@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import ndimage
 
-from tcuda.emulation import creation
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy import held
-from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.devices.strided import Strided, too_large
 from tcuda.emulation.kernels.raw_kernel import RawKernel
 from tcuda.emulation.kernels.reduction import ReductionKernel
-from tcuda.emulation.strided import Strided, too_large
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

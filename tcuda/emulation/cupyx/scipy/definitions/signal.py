@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import signal
 
-from tcuda.emulation import creation
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import casts, creation, numpy_work
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse import host
 from tcuda.emulation.cupyx.scipy.sparse.calls import CLASSES, call
 from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import ARRAYS, DTYPES, HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import is_dense
 from tcuda.emulation.cupyx.scipy.sparse.shapes import collapsed_axis, reshaped
-from tcuda.emulation.functions import FUNCTIONS
-from tcuda.emulation.strided import GROUPS, Strided
+from tcuda.emulation.devices.strided import GROUPS, Strided
+from tcuda.emulation.numbers import casts
+from tcuda.emulation.work import creation, numpy_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import copies, numpy_work, refusals
 from tcuda.emulation.cupyx.scipy.sparse.layout import ARRAYS, HOST, Layout, taken_apart
+from tcuda.emulation.work import copies, numpy_work, refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

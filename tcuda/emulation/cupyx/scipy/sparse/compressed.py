@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse import host
 from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call
@@ -17,8 +17,8 @@ from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import bounds_of, empty, get_index_dtype, is_dense, is_vector, supported
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_shape, is_shape
-from tcuda.emulation.functions import FUNCTIONS
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from typing_extensions import Self

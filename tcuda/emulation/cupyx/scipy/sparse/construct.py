@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tcuda.emulation.random as random_numbers
-from tcuda.emulation import creation
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import CLASSES, call
 from tcuda.emulation.cupyx.scipy.sparse.coo import coo_array, coo_matrix
@@ -15,8 +15,8 @@ from tcuda.emulation.cupyx.scipy.sparse.dia import dia_matrix
 from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray
 from tcuda.emulation.cupyx.scipy.sparse.layout import DTYPES, HOST
 from tcuda.emulation.cupyx.scipy.sparse.parts import get_index_dtype, is_dense
-from tcuda.emulation.functions import FUNCTIONS
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.work import creation
 
 
 def _has_array(*blocks: Any) -> bool:

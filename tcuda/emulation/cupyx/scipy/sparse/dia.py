@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcuda.emulation import creation
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse import host
 from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call, wait_for_contents
@@ -12,7 +12,7 @@ from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import get_index_dtype
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_shape
-from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.work import creation
 
 
 class _dia_base(_spbase):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import creation
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST
 from tcuda.emulation.cupyx.scipy.sparse.parts import is_dense
+from tcuda.emulation.work import creation
 
 
 def device_key(key: Any, matrix: Any) -> Any:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tcuda.emulation import creation
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse.calls import wait_for_contents
 from tcuda.emulation.cupyx.scipy.sparse.layout import DTYPES
-from tcuda.emulation.functions import FUNCTIONS
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.work import creation
 
 _MOST = np.iinfo(np.int32).max
 

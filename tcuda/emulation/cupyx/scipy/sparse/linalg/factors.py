@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation
 from tcuda.emulation.cupyx.scipy.namespaces import scipy_module
 from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call
 from tcuda.emulation.cupyx.scipy.sparse.compressed import csr_matrix
 from tcuda.emulation.cupyx.scipy.sparse.parts import is_dense
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

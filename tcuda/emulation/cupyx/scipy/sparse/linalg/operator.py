@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.parts import is_dense
 from tcuda.emulation.cupyx.scipy.sparse.shapes import is_shape
-from tcuda.emulation.functions import FUNCTIONS
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

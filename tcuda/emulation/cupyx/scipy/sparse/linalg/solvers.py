@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation import creation
 from tcuda.emulation.cupyx.scipy.namespaces import scipy_module
 from tcuda.emulation.cupyx.scipy.sparse.base import SparseEfficiencyWarning, _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import Plain, call
@@ -16,7 +15,8 @@ from tcuda.emulation.cupyx.scipy.sparse.construct import eye_array
 from tcuda.emulation.cupyx.scipy.sparse.linalg.operator import LinearOperator, aslinearoperator
 from tcuda.emulation.cupyx.scipy.sparse.parts import is_dense
 from tcuda.emulation.cupyx.scipy.sparse.powers import power_of
-from tcuda.emulation.strided import Strided
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

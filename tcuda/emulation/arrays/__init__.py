@@ -1,0 +1,1 @@
+"""The class of arrays, and the functions of the array namespace."""

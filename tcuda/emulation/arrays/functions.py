@@ -1,0 +1,360 @@
+"""The functions of the catalogue, made from the functions of NumPy by one rule for each kind of function."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcuda._device import device
+from tcuda.emulation.arrays import solving, translation
+from tcuda.emulation.arrays.signatures import signature_of
+from tcuda.emulation.arrays.translation import IN_PLACE_OF, Translation
+from tcuda.emulation.arrays.ufunc import ufunc
+from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.names import catalogue
+from tcuda.emulation.numbers import flops
+from tcuda.emulation.work import active_trace, copies, creation, indexing, numpy_work, refusals
+from tcuda.emulation.work.active_trace import Placeholder
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+Function = Callable[..., Any]
+_MANY = 1 << 24
+_REDUCTIONS: dict[Function, Function] = {
+    IN_PLACE_OF.get(getattr(np, name), getattr(np, name)): getattr(np.ndarray, name)
+    for name in ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
+}
+"""Functions that give one number for one array, and the methods of NumPy's arrays that do the same in less time."""
+Work = Callable[[Sequence[Any], Mapping[str, Any]], Any]
+
+
+def _viewing(function: Function) -> Work:
+    return functools.partial(numpy_work.view, function)
+
+
+def _computing(function: Function) -> Work:
+    if function is np.nan_to_num:
+        return _cleaning(function)
+    if function is translation.einsum:
+        return _contracting(function)
+    if function is np.lexsort:
+        return _sorting_by_keys(function)
+    estimate = flops.ESTIMATES.get(function)
+
+    def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return numpy_work.call(function, args, kwargs, flops=estimate)
+
+    return compute
+
+
+def _contracting(function: Function) -> Work:
+    """Return the work of ``einsum``, whose result may be a view of a single array."""
+    estimate = flops.ESTIMATES[np.einsum]
+
+    def contract(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        arrays = [arg for arg in args if isinstance(arg, Strided)]
+        if len(arrays) == 1 and not arrays[0].size and kwargs.get("out") is None:
+            # The address of an array without elements does not tell whether the result is a view.
+            base = getattr(function(*map(_host, args), **kwargs), "base", None)
+            if base is arrays[0]._host or (base is not None and base is arrays[0]._host.base):
+                return numpy_work.view(function, args, kwargs)
+        return numpy_work.call(function, args, kwargs, flops=estimate)
+
+    return contract
+
+
+def _sorting_by_keys(function: Function) -> Work:
+    def sort(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        keys = args[0] if args else kwargs.get("keys")
+        if isinstance(keys, Strided) and keys.ndim > 2:
+            raise NotImplementedError("Keys with the rank of three or more is not supported in lexsort")
+        return numpy_work.call(function, args, kwargs)
+
+    return sort
+
+
+def _cleaning(function: Function) -> Work:
+    """Return the work of ``nan_to_num``, which changes its first argument if the argument ``copy`` is false."""
+
+    def clean(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        wants_copy = args[1] if len(args) > 1 else kwargs.get("copy", True)
+        if wants_copy or not args:
+            return numpy_work.call(function, args, kwargs)
+        numpy_work.modify(function, args, kwargs, reads_target=True)
+        return args[0]
+
+    return clean
+
+
+def _solving(function: Function) -> Work:
+    name = function.__name__.strip("_")
+    if name in catalogue.SOLVING or name in ("matrix_power", "norm"):
+        return solving.work_of(function)
+    return _computing(function)
+
+
+def _generating(function: Function) -> Work:
+    size = catalogue.GENERATING[function.__name__]
+
+    def generate(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        _require_room(size, args, kwargs)
+        return numpy_work.call(function, args, kwargs)
+
+    return generate
+
+
+def _require_room(size: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse a result for which the device has no room, before NumPy makes the result in memory of the host.
+
+    Raises:
+        OutOfMemoryError: The device has no room for the result.
+    """
+    try:
+        length = size(*args, **kwargs)
+    except (ArithmeticError, TypeError, ValueError):
+        return  # The NumPy function raises the error of the wrong arguments.
+    if length > _MANY:
+        numpy_work.new(math.ceil(length), float)
+
+
+def _indexed(function: Function) -> Work:
+    place = catalogue.INDEXED[function.__name__]
+
+    def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if function is np.take:
+            _require_same_dtype(args[0] if args else kwargs.get("a"), kwargs.get("out"))
+        elif function is np.compress and args:
+            condition = args[0] if isinstance(args[0], Strided) else creation.array(args[0], dtype=int)
+            return numpy_work.call(function, (condition, *args[1:]), kwargs)
+        elif function is np.unravel_index and isinstance(args[0], Strided):  # NumPy refuses floating-point indices
+            return numpy_work.call(function, args, kwargs)
+        return numpy_work.call(function, *_with_indices(args, kwargs, place))
+
+    return compute
+
+
+def _require_same_dtype(a: Any, out: Any) -> None:
+    if isinstance(a, Strided) and isinstance(out, Strided) and a.dtype != out.dtype:
+        raise TypeError(f"Output dtype mismatch: the elements are of {a.dtype}, and the output is of {out.dtype}")
+
+
+def _sorting(function: Function) -> Work:
+    def sort(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        a, axis, kind = _sorted(*args, **kwargs)
+        if kind not in (None, "stable"):
+            raise ValueError(f"kind can only be None or 'stable', not {kind!r}")
+        if isinstance(a, Strided) and a.dtype.kind == "V":
+            raise NotImplementedError(f"Sorting arrays with dtype '{a.dtype}' is not supported")
+        return numpy_work.call(function, (a,), {"axis": axis, "kind": "stable"})
+
+    return sort
+
+
+def _sorted(a: Any, axis: int | None = -1, kind: str | None = None) -> tuple[Any, int | None, str | None]:
+    return a, axis, kind
+
+
+def _writing(function: Function) -> Work:
+    def write(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        numpy_work.modify(function, args, kwargs)
+
+    return write
+
+
+def _copying(function: Function) -> Work:
+    """Return the work of a function that copies, also between devices."""
+    write = _writing(function)
+
+    def copy(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        target, source, casting, where = _copied(*args, **kwargs)
+        if where is not None or not copies.is_between_devices(target, source):
+            write(args, kwargs)
+        elif not copies.copy_between_devices(target, source):
+            with device(target._block.device):
+                write((target, copies.to_current_device(source, "C")), {"casting": casting})
+
+    return copy
+
+
+def _copied(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -> tuple[Any, Any, str, Any]:
+    return dst, src, casting, where
+
+
+def _writing_indexed(function: Function) -> Work:
+    place = catalogue.WRITING_INDEXED[function.__name__.strip("_")]
+
+    def write(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        numpy_work.modify(function, *_with_indices(args, kwargs, place))
+
+    return write
+
+
+def _asking(function: Function) -> Work:
+    if function is np.shares_memory:
+        function = _shares_memory
+
+    def ask(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return function(*map(_host, args), **{name: _host(value) for name, value in kwargs.items()})
+
+    return ask
+
+
+def _shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
+    """Call NumPy's function with its number for a name that CuPy allows as ``max_work``."""
+    if isinstance(max_work, str) and max_work == "MAY_SHARE_BOUNDS":
+        return np.may_share_memory(a, b)
+    if isinstance(max_work, str) and max_work == "MAY_SHARE_EXACT":
+        return np.shares_memory(a, b)
+    return np.shares_memory(a, b, max_work)
+
+
+def _host(value: Any) -> Any:
+    return value._host if isinstance(value, Strided) else value
+
+
+def _with_indices(
+    args: Sequence[Any], kwargs: Mapping[str, Any], place: int
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments with the indices, which are the argument at ``place``, as an array on the device."""
+    arguments = list(args)
+    if not isinstance(arguments[place], slice):
+        arguments[place] = indexing.array_of_indices(arguments[place])
+    return arguments, kwargs
+
+
+_KINDS: tuple[tuple[Iterable[str], Callable[[Function], Work]], ...] = (
+    (catalogue.VIEWS, _viewing),
+    (catalogue.COMPUTING, _computing),
+    (catalogue.GENERATING, _generating),
+    (catalogue.INDEXED, _indexed),
+    (catalogue.SORTING, _sorting),
+    (catalogue.COPYING, _copying),
+    (catalogue.WRITING, _writing),
+    (catalogue.WRITING_INDEXED, _writing_indexed),
+    (catalogue.ASKING, _asking),
+)
+
+IMPLEMENTATIONS: dict[Any, Any] = {}
+"""The functions for devices by the NumPy functions that do the same; NEP 13 and NEP 18 dispatch to them."""
+
+_WORKS: dict[str, tuple[Function, Work]] = {}
+"""By name: the function of the host that computes, and the work that runs this function on the device."""
+
+
+def _bound(name: str, function: Function, work: Work, rules: str = "") -> Function:
+    """Return ``work`` as the function or method ``name``, with CuPy's parameters.
+
+    Args:
+        name: The name of the row in the table of signatures.
+        function: The function of the host that computes.
+        work: Called with the positional arguments and the keyword arguments.
+        rules: The name of the function whose rules say which calls read the contents of arrays. Such a call waits
+            before ``work``, and is refused while the current stream captures.
+    """
+    signature = signature_of(name)
+    admit = signature.admit
+    translation = Translation(signature, function)
+    translated = translation.arguments
+    guard, reads = refusals.guard_of(rules), refusals.condition_to_read(rules)
+    takes_array_alone = guard is None and reads is None and signature.takes_array_alone and translation.keeps_first
+
+    def work_on_array(array: Any) -> Any:
+        return work((array,), {})
+
+    if function in _REDUCTIONS:
+        work_on_array = numpy_work.at_once(_REDUCTIONS[function], work_on_array)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if takes_array_alone and len(args) == 1 and not kwargs and isinstance(args[0], Strided):
+            return work_on_array(args[0])  # the most frequent call of a method, which needs no translation
+        trace = active_trace.current()
+        if trace is not None and any(isinstance(value, Placeholder) for value in (*args, *kwargs.values())):
+            return trace.call_function(name, args, kwargs)
+        admitted = admit(args, kwargs)
+        if admitted is None:
+            arguments, options = translated(args, kwargs)
+            return function(*arguments, **options)
+        if guard is not None and numpy_work.defers() and guard(*admitted):
+            if reads is not None and reads(*admitted):
+                copies.wait_for_contents(name)
+            with numpy_work.with_contents():
+                return work(*translated(*admitted))
+        if reads is not None and reads(*admitted):
+            copies.wait_for_contents(name)
+        return work(*translated(*admitted))
+
+    call.__signature__ = signature.described  # type: ignore[attr-defined]
+    return call
+
+
+def named(function: Function, module: str, name: str, doc: str | None) -> Function:
+    """Return ``function`` with a name, by which it can be pickled."""
+    function.__module__, function.__name__, function.__qualname__ = module, name.rpartition(".")[2], name
+    function.__doc__ = doc
+    return function
+
+
+def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function], Work]) -> dict[str, Any]:
+    """Return, by name, the functions that ``works`` makes of the functions of ``module``, a module of NumPy.
+
+    Names that the installed version of NumPy does not have are left out.
+    """
+    made = {}
+    prefix = module.__name__.removeprefix("numpy").lstrip(".")
+    for name in names:
+        original = getattr(module, name, None)
+        if original is None:
+            continue
+        if original not in IMPLEMENTATIONS:  # A function with two names is made once.
+            full_name = f"{prefix}.{name}" if prefix else name
+            function = IN_PLACE_OF.get(original, original)
+            work = works(function)
+            bound = _bound(full_name, function, work, name)
+            _WORKS[full_name] = function, work
+            home = f"tcuda.emulation.arrays.{prefix}" if prefix else "tcuda.emulation.xp"
+            IMPLEMENTATIONS[original] = named(bound, home, name, original.__doc__)
+        made[name] = IMPLEMENTATIONS[original]
+    return made
+
+
+def method(name: str) -> Function:
+    """Return the function ``name`` of the namespace as a method of arrays, with the parameters of CuPy's method."""
+    function, work = _WORKS[name]
+    bound = _bound(f"ndarray.{name}", function, work, name)
+    return named(bound, "tcuda.emulation", f"ndarray.{name}", function.__doc__)
+
+
+def _created(name: str) -> Function:
+    """Return the function ``name`` of :mod:`~tcuda.emulation.work.creation` for the arguments that CuPy takes."""
+    function: Function = getattr(creation, name)
+    bound = _bound(name, getattr(np, name), lambda args, kwargs: function(*args, **kwargs))
+    return named(bound, "tcuda.emulation.xp", name, function.__doc__)
+
+
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name in catalogue.UFUNCS:
+        function = getattr(np, name, None)
+        if function is not None:
+            table[name] = IMPLEMENTATIONS[function] = ufunc(function)
+    for names, works in _KINDS:
+        table.update(emulated(np, names, works))
+    table.update({alias: table[name] for alias, name in catalogue.ALIASES.items() if name in table})
+    for name in catalogue.OF_ARRAYS:
+        table[name] = _created(name)
+        if name != "astype":
+            IMPLEMENTATIONS[getattr(np, name)] = table[name]
+    return table
+
+
+FUNCTIONS = _table()
+"""The functions of :mod:`tcuda.emulation.xp` that run a NumPy function on memory of a device, by name."""
+
+LINALG = emulated(np.linalg, catalogue.LINALG, _solving)
+"""The functions of :mod:`tcuda.emulation.arrays.linalg`, by name."""

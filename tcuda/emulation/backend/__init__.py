@@ -1,0 +1,1 @@
+"""The protocols of ``tcuda._backend`` on emulated devices."""

@@ -1,0 +1,1 @@
+"""Devices, their errors, their memory, and the arrays as views of this memory."""

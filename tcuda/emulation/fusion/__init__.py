@@ -1,7 +1,0 @@
-"""Fusion of the operations of a Python function into one kernel, as ``cupy.fuse``."""
-
-from __future__ import annotations
-
-from tcuda.emulation.fusion.fused import Fusion, fuse
-
-__all__ = ["Fusion", "fuse"]
