@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     from tcuda._base.program import named_program
     from tcuda._runtime import is_emulated
     from tcuda.emulation import install_as_cupy
-    from tcuda.emulation._variables import require_valid
+    from tcuda.emulation.as_cupy.variables import require_valid
 
     words = list(arguments)
     if words[:1] == ["--"]:

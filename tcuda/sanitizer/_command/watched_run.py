@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         told = _choose_devices(options.emulated)
         if options.kernels:
             _look_into_kernels()
-        wing_module("emulation._variables").require_valid(emulated=is_emulated())
+        wing_module("emulation.as_cupy.variables").require_valid(emulated=is_emulated())
     except (OSError, RuntimeError, ValueError) as error:
         options.usage_error(in_one_line(error))
     for path, _ in outputs:
