@@ -177,7 +177,7 @@ def test_a_forked_child_has_no_detector(fresh_output_of: OutputOf) -> None:
     code = (
         "import os, tcuda, tcuda.sanitizer\n"
         "from tcuda.sanitizer import _detector\n"
-        "from tcuda.sanitizer import _checks, cuda_sanitizer\n"
+        "from tcuda.sanitizer import _checks\nfrom tcuda._sanitizer import cuda_sanitizer\n"
         "with tcuda.sanitizer.check(mode='collect') as report:\n"
         "    pid = os.fork()\n"
         "    if pid == 0:\n"
