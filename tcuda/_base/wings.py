@@ -9,6 +9,8 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING
 
+from tcuda import _core
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -29,11 +31,11 @@ def wing_module(name: str) -> ModuleType:
     if not has_wing(wing):
         raise RuntimeError(
             f"This installation of tcuda lacks {_WINGS[wing]} (tcuda.{wing}). tcuda was built with TCUDA_WINGS=OFF: "
-            "install tcuda without this option."
+            "install tcuda without this setting."
         )
     return importlib.import_module("tcuda." + name)
 
 
 def has_wing(wing: str) -> bool:
     """Return whether the installation has the wing of this name, ``"emulation"`` or ``"sanitizer"``."""
-    return importlib.util.find_spec("tcuda." + wing) is not None
+    return _core.has_wings and importlib.util.find_spec("tcuda." + wing) is not None

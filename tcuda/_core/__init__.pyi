@@ -21,6 +21,9 @@ class _CurrentStream(Protocol):  # the same protocol as in tcuda._backend, which
 version: str
 """The version of the package that the core was compiled for."""
 
+has_wings: bool
+"""Whether the core was compiled with the classes of emulated devices and of the search for races."""
+
 class EmulatedMemory:
     """The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``."""
 

@@ -70,6 +70,9 @@ NB_MODULE(_core, module) {
 #ifdef TCUDA_WINGS
     tcuda::bind_emulation(module);
     tcuda::bind_sanitizer(module);
+    module.attr("has_wings") = true;
+#else
+    module.attr("has_wings") = false;
 #endif
     if (!tcuda::add_event_finalizer(module.ptr()))
         nanobind::raise_python_error();
