@@ -260,8 +260,8 @@ dropped()
 sent = delivered = 0
 for _ in range({count}):
     sent += 1
-    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 3e-3))
     try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 3e-3))
         drop()
     except KeyboardInterrupt:
         delivered += 1
