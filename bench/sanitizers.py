@@ -106,7 +106,7 @@ def by_torch(program: Program) -> Said:
     """
     from torch.cuda import _sanitizer
 
-    spelled = in_torchs_spelling(program.path.read_text())
+    spelled = in_torchs_spelling(program.text)
     assert spelled is not None
 
     _sanitizer.enable_cuda_sanitizer()
@@ -141,8 +141,7 @@ def named(names: Sequence[str]) -> list[Program]:
     return [
         program
         for program in programs()
-        if (not names or any(name in program.name for name in names))
-        and in_torchs_spelling(program.path.read_text()) is not None
+        if (not names or any(name in program.name for name in names)) and in_torchs_spelling(program.text) is not None
     ]
 
 

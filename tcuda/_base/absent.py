@@ -15,7 +15,7 @@ _ARRAY_NAMES = Path(__file__).with_name("array_names.json")
 """The names of arrays that a program may look for in tcuda, with the name below ``tcuda.xp``; from the same script."""
 
 _TABLE = Path(__file__).with_suffix(".json")
-"""The names with their reasons. ``tests/support/absent_names.py`` makes the file from the tables of tests."""
+"""The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the tables of tests."""
 
 
 def about(name: str) -> str:

@@ -81,6 +81,7 @@ def test_the_verdict_on_torch_names_what_the_sanitizer_said(
         + "second = _sanitizer.touch()  # second\n"
         + "thread = threading.Thread(target=run, args=(first, second))\nthread.start()\nthread.join()\n",
         "missed_wrong": '"""Nothing."""\nx = 1  # first\n# missing: a wait\nx = 2  # second\nassert x == 1',
+        "pair": PROGRAM.replace("a wait", "from unittest.mock import Mock; _sanitizer = Mock()"),
         "quiet_right": '"""Nothing."""\n',
     }.items():
         (folder / f"{name}.py").write_text(text)
@@ -96,6 +97,8 @@ def test_the_verdict_on_torch_names_what_the_sanitizer_said(
         "found_wrong": "found",
         "in_a_thread_wrong": "found",
         "missed_wrong": "**missed**",
+        "pair_right": "quiet",
+        "pair_wrong": "found",
         "quiet_right": "quiet",
     }
 
@@ -115,8 +118,9 @@ def test_the_table_has_both_programs_of_a_pair_and_the_totals(tmp_path: Path) ->
     assert done.stdout.splitlines() == [
         "| program | wrong program: tcuda | torch | right program: tcuda | torch |",
         "| --- | ---: | ---: | ---: | ---: |",
+        "| one of two readers | found |  | quiet |  |",
         "| read after write | found |  | quiet |  |",
         "| two readers |  |  | quiet |  |",
-        "| in all | 1 of 1 | 0 of 0 | 2 of 2 | 0 of 0 |",
+        "| in all | 2 of 2 | 0 of 0 | 3 of 3 | 0 of 0 |",
     ]
     assert done.stderr == "torch is not installed.\n"

@@ -9,7 +9,7 @@ import pytest
 from support.corpus import programs
 from support.torch_spelling import in_torchs_spelling
 
-SPELLED = {program: spelled for program in programs() if (spelled := in_torchs_spelling(program.path.read_text()))}
+SPELLED = {program: spelled for program in programs() if (spelled := in_torchs_spelling(program.text))}
 
 
 def test_torch_can_express_most_programs_and_always_both_of_a_pair() -> None:
@@ -21,7 +21,7 @@ def test_torch_can_express_most_programs_and_always_both_of_a_pair() -> None:
 
 def test_the_programs_that_torch_lacks_use_several_devices_or_names_of_cupy_or_numpy() -> None:
     for program in set(programs()) - set(SPELLED):
-        text = program.path.read_text()
+        text = program.text
         assert program.devices == 2 or re.search(r"xp\.(\w+Kernel|fuse)|\[::-1\]|numpy\.(zeros|ones)", text), (
             program.name
         )
@@ -29,7 +29,7 @@ def test_the_programs_that_torch_lacks_use_several_devices_or_names_of_cupy_or_n
 
 def test_each_line_stays_in_its_place() -> None:
     for program, spelled in SPELLED.items():
-        pairs = zip(program.path.read_text().splitlines(), spelled.splitlines(), strict=True)
+        pairs = zip(program.text.splitlines(), spelled.splitlines(), strict=True)
         for number, (before, after) in enumerate(pairs, 1):
             assert mark_of(before) == mark_of(after), (program.name, number)
             assert after == "" or indent_of(before) == indent_of(after), (program.name, number)

@@ -2,20 +2,18 @@
 
 ``tcuda/_base/absent.json`` has these names for the message of the ``AttributeError``, and ``array_names.json`` has the
 names of arrays, which a program may look for in tcuda, with the name in ``tcuda.xp``. The tables in ``tests/data`` are
-the source. To update the files after a change of the tables, run ``python tests/support/absent_names.py``.
+the source. ``tests/support/cupy_tables.py`` writes the files.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from support.cupy_names import read
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TABLE = Path(__file__).parents[2] / "tcuda" / "_base" / "absent.json"
 ARRAY_NAMES = TABLE.with_name("array_names.json")
@@ -50,15 +48,13 @@ _OF_TORCH = {
 """Names of torch that have other names in CuPy."""
 
 
-def array_names() -> dict[str, str]:
-    """Return the name below ``tcuda.xp`` for each name of arrays that a program may look for in tcuda."""
-    names = read()["names"]
+def array_names(names: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the name below ``tcuda.xp`` for each name of arrays that a program may look for in tcuda.
+
+    Args:
+        names: The names of CuPy, each with its kind.
+    """
     kinds = {"function", "ufunc", "class"}
     roots = {name.removeprefix("cupy."): row["kind"] for name, row in names.items() if name.count(".") == 1}
     own = {name: name for name, kind in roots.items() if kind in kinds or name in ("fft", "linalg")}
     return dict(sorted({**_OF_TORCH, **own}.items()))
-
-
-if __name__ == "__main__":
-    TABLE.write_text(json.dumps(absent(), indent=2) + "\n", encoding="utf-8")
-    ARRAY_NAMES.write_text(json.dumps(array_names(), indent=0) + "\n", encoding="utf-8")

@@ -1,10 +1,13 @@
-"""The small programs in ``tests/sanitizer/corpus``, and what a report on each of them must say."""
+"""The small programs in ``tests/sanitizer/corpus``, and what a report on each of them must say.
+
+A file ``NAME_right.py`` or ``NAME_wrong.py`` is one program. Another file ``NAME.py`` is a pair: the file is the wrong
+program, and the right program has the call in the comment ``# missing:`` as code.
+"""
 
 from __future__ import annotations
 
 import gc
 import re
-import runpy
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +21,7 @@ FOLDER = TESTS / "sanitizer" / "corpus"
 
 _MARK = re.compile(r"  # (first|second|first launch|second launch|launch)$")
 _MISSING = re.compile(r"^ *# (missing|reported as): (.+)$")
+_CALL = re.compile(r"^( *)# missing: ", re.MULTILINE)
 
 
 class Program(NamedTuple):
@@ -26,6 +30,10 @@ class Program(NamedTuple):
     The lines are those that the marks of the program name, and None without a mark.
 
     Attributes:
+        name: The name of the program, which ends with ``_right`` or ``_wrong``.
+        path: The file of the program, which both programs of a pair may have in common.
+        text: The source.
+        devices: The number of devices that the program needs.
         first: The line of the access that comes first in the program.
         second: The line of the access at which the race is found.
         first_launch: The line that launches the graph with the first access.
@@ -33,17 +41,15 @@ class Program(NamedTuple):
         missing: The call that is missing, as the report writes the call.
     """
 
+    name: str
     path: Path
+    text: str
     devices: int
     first: int | None
     second: int | None
     first_launch: int | None
     second_launch: int | None
     missing: str | None
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
 
     @property
     def pair(self) -> str:
@@ -57,23 +63,34 @@ class Program(NamedTuple):
 
 def programs(folder: Path = FOLDER) -> list[Program]:
     """Return all programs of a folder."""
-    return [_read(path) for path in sorted(folder.glob("*.py"))]
+    return sorted(program for path in folder.glob("*.py") for program in _read(path))
 
 
-def _read(path: Path) -> Program:
+def _read(path: Path) -> list[Program]:
+    """Return the program of a file, or the wrong and the right program of a pair."""
     text = path.read_text()
+    if path.stem.endswith(("_right", "_wrong")):
+        return [_program(path.stem, path, text)]
+    right, calls = _CALL.subn(r"\1", text)
+    assert calls == 1, f"{path.name} has {calls} calls that are missing"
+    return [_program(f"{path.stem}_wrong", path, text), _program(f"{path.stem}_right", path, right)]
+
+
+def _program(name: str, path: Path, text: str) -> Program:
     marks: dict[str, int] = {}
     missing = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(() if name.endswith("_right") else text.splitlines(), 1):
         if mark := _MARK.search(line):
             names = ["first launch", "second launch"] if mark[1] == "launch" else [mark[1]]
-            for name in names:
-                assert name not in marks, f"{path.name} has two marks {name!r}"
-                marks[name] = number
+            for each in names:
+                assert each not in marks, f"{path.name} has two marks {each!r}"
+                marks[each] = number
         if call := _MISSING.match(line):
             missing = call[2]
     return Program(
+        name,
         path,
+        text,
         devices=2 if "\n# needs two devices\n" in text else 1,
         first=marks.get("first"),
         second=marks.get("second"),
@@ -92,7 +109,7 @@ def run(program: Program) -> BaseException | None:
     hook = threading.excepthook
     threading.excepthook = lambda failed: errors.append(failed.exc_value or failed.exc_type())
     try:
-        runpy.run_path(str(program.path))
+        exec(compile(program.text, program.path, "exec"), {"__name__": program.name})
     except Exception as error:
         error.__traceback__ = None  # the frames hold the arrays of the program
         errors.insert(0, error)

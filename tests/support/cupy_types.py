@@ -1,8 +1,6 @@
 """The types of CuPy's names, for editors and type checkers: the stub files in ``tcuda/_backend/xp``.
 
-This command writes the files::
-
-    python tests/support/cupy_types.py
+``tests/support/cupy_tables.py`` writes the files.
 
 The names, the parameters and the defaults come from the tables of CuPy's names and of CuPy's signatures. The second
 table also tells which parameters take arrays, and what they take in place of arrays. The types of the other parameters
@@ -16,16 +14,11 @@ import ast
 import functools
 import json
 import re
-import shutil
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.cupy_names import MISSING, find, ours, read
 
@@ -44,7 +37,7 @@ NUMPY_VERSION = ".".join(np.__version__.split(".")[:2])
 _HEAD = """# ruff: noqa
 # fmt: off
 # mypy: disable-error-code="misc, overload-overlap"
-# CuPy {cupy}, NumPy {numpy}. tests/support/cupy_types.py writes this file.
+# CuPy {cupy}, NumPy {numpy}. tests/support/cupy_tables.py writes this file.
 """
 
 _IMPORTS = """
@@ -121,6 +114,11 @@ _RESULTS = {
     "random.get_random_state": "RandomState",
 }
 """The results of functions whose types NumPy's stub files do not tell, or that are other values in CuPy."""
+
+
+def written_with() -> str:
+    """Return the version of NumPy with which the stub files were written."""
+    return (FOLDER / "__init__.pyi").read_text(encoding="utf-8").partition(", NumPy ")[2].partition(". ")[0]
 
 
 def stubs() -> dict[str, str]:
@@ -535,17 +533,3 @@ def _one_result(part: ast.expr) -> str:
     ):
         return "ndarray"
     return "ndarray" if last in ("_SCT", "_T", "_ShapeT") or last.endswith("ResultT") else "Any"
-
-
-def main() -> None:
-    """Write the stub files in place of those that are there."""
-    texts = stubs()
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    for path, text in texts.items():
-        target = FOLDER / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import copy
+import json
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support import cupy_names
+from support.cupy_tables import SIGNATURES, files
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TABLE = cupy_names.read()
+FILES = files(TABLE, json.loads(SIGNATURES.read_text(encoding="utf-8")))
 
 
 def test_the_table_says_what_is_there_and_why_the_rest_is_missing() -> None:
     assert cupy_names.complaints(TABLE) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_files_are_as_the_command_writes_them(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == FILES[path], "run python tests/support/cupy_tables.py"
 
 
 def test_every_row_gives_a_reason() -> None:
@@ -148,7 +159,7 @@ def test_the_names_of_the_table_are_those_of_the_installed_cupy() -> None:
     cupy = pytest.importorskip("cupy")
     if cupy.__version__ != TABLE["version"]:
         pytest.skip(f"the table has the names of CuPy {TABLE['version']}")
-    program = "from support import cupy_names; print(*cupy_names.of_cupy())"
+    program = "from support import installed_cupy; print(*installed_cupy.of_cupy())"
     path = str(cupy_names.TABLE.parents[1])
     command = [sys.executable, "-W", "ignore", "-c", f"import sys; sys.path.insert(0, {path!r}); {program}"]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from support.cupy_names import read
-from support.cupy_types import FOLDER, NUMPY_VERSION, stubs
+from support.cupy_types import FOLDER, NUMPY_VERSION, stubs, written_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FILES = {str(path.relative_to(FOLDER)): path.read_text(encoding="utf-8") for path in sorted(FOLDER.rglob("*.pyi"))}
-_NUMPY = re.search(r"NumPy (\d+\.\d+)", FILES["__init__.pyi"])
-WRITTEN_WITH = _NUMPY[1] if _NUMPY else ""
 
 
-@pytest.mark.skipif(NUMPY_VERSION != WRITTEN_WITH, reason=f"the files were written with NumPy {WRITTEN_WITH}")
+@pytest.mark.skipif(written_with() != NUMPY_VERSION, reason=f"the files were written with NumPy {written_with()}")
 def test_the_files_are_current() -> None:
-    assert stubs() == FILES, "Run python tests/support/cupy_types.py."
+    assert stubs() == FILES, "run python tests/support/cupy_tables.py"
 
 
 def _names(path: str) -> set[str]:

@@ -1,7 +1,7 @@
 # ruff: noqa
 # fmt: off
 # mypy: disable-error-code="misc, overload-overlap"
-# CuPy 14.2.0, NumPy 2.4. tests/support/cupy_types.py writes this file.
+# CuPy 14.2.0, NumPy 2.4. tests/support/cupy_tables.py writes this file.
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,14 +1,16 @@
-"""The arguments of a kernel: their conversion to bytes, and the check of their types against the parameters."""
+"""The arguments of a kernel: their conversion to bytes, and the checks of their types and of their layouts."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
 import struct
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._base.warnings import stacklevel
 from tcuda.emulation import rtc
 from tcuda.emulation.devices.memory import MemoryPointer
 from tcuda.emulation.devices.strided import Strided
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcuda._core import EmulatedFunction, EmulatedModule
+    from tcuda.emulation.kernels.launched_kernel import LaunchedKernel
 
 _POINTER_BYTES = 8
 _WHOLE = frozenset("iub")
@@ -320,3 +323,76 @@ def element_types(module: EmulatedModule) -> dict[str, ElementTypes]:
         )
         found[name] = ElementTypes(kinds, [ord(size) - ord("0") for size in sizes])
     return found
+
+
+class ArgumentCheck:
+    """A check of the arguments, which warns once for each kernel, or refuses each launch.
+
+    Args:
+        kernel: The kernel.
+    """
+
+    def __init__(self, kernel: LaunchedKernel) -> None:
+        self._kernel = kernel
+        self._consequence = kernel.checks.types
+
+    def _tell(self, message: str) -> None:
+        """Raise or warn, as the user wants."""
+        if self._consequence == "error":
+            raise TypeError(message)
+        warnings.warn(
+            f"{message} TCUDA_EMULATED_CHECKS=memory,types makes this warning an error.",
+            RuntimeWarning,
+            stacklevel=stacklevel(),
+        )
+        self._consequence = "nothing"
+
+
+class TypesCheck(ArgumentCheck):
+    """The check that arrays have the elements that the kernel reads.
+
+    Args:
+        kernel: The kernel.
+        elements: The elements to which the parameters point.
+    """
+
+    def __init__(self, kernel: LaunchedKernel, elements: ElementTypes) -> None:
+        super().__init__(kernel)
+        self._elements = elements
+
+    def __call__(self, args: Sequence[Any]) -> None:
+        """Check the arguments of a launch.
+
+        Raises:
+            TypeError: An array has other elements, and the user wants an error.
+        """
+        if self._consequence != "nothing" and (mismatch := self._elements.mismatch(args)):
+            self._tell(
+                f"Argument {mismatch}, so that the kernel {self._kernel.name} takes the bytes of the array for other "
+                "numbers, as on a GPU. Convert the array by astype(). If the kernel means these bytes, pass a view of "
+                "the array with the type of the parameter."
+            )
+
+
+class LayoutsCheck(ArgumentCheck):
+    """The check that the elements of views lie side by side, or that the launch passes the strides too."""
+
+    def __call__(self, args: Sequence[Any]) -> None:
+        """Check the arguments of a launch.
+
+        Raises:
+            TypeError: The kernel reads a view in another order than the program, and the user wants an error.
+        """
+        if self._consequence != "nothing" and (place := misread_view(args)) is not None:
+            self._tell(self._message(args, place))
+
+    def _message(self, args: Sequence[Any], place: int) -> str:
+        view, names = args[place], self._kernel.parameter_names
+        name = f" ({names[place]})" if place < len(names) else ""
+        return (
+            f"Argument {place}{name} is a view that is not C-contiguous, of shape {view.shape} and strides "
+            f"{view.strides}. The kernel {self._kernel.name} gets the address of the first element without the "
+            "strides, and uses the elements that follow in memory, as on a GPU. Pass a copy by "
+            "xp.ascontiguousarray(), and copy the result back if the kernel writes to the view. Or pass all strides as "
+            "arguments, in bytes or in elements."
+        )

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import operator
 import threading
-import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tcuda import _core
-from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
-from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.devices.driver_error import CUDADriverError
-from tcuda.emulation.kernels import kernel_accesses, memory_access
-from tcuda.emulation.kernels.arguments import KernelArguments, misread_view
-from tcuda.emulation.kernels.reachable_memory import ReachableMemory
-from tcuda.emulation.kernels.source_facts import SourceFacts
-from tcuda.emulation.rtc.parameter_names import parameter_names
+from tcuda.emulation.kernels import kernel_accesses, launch_failures, memory_access
+from tcuda.emulation.kernels.arguments import KernelArguments, LayoutsCheck, TypesCheck
+from tcuda.emulation.kernels.launch_checks import (
+    MemoryCheck,
+    NotedAccesses,
+    RacesOfThreads,
+    UnwrittenReads,
+    warn_of_barrier,
+)
+from tcuda.emulation.kernels.launched_kernel import LaunchedKernel
 from tcuda.emulation.runtime import launch_limits
 from tcuda.emulation.runtime.moves import Movable
 
@@ -26,63 +28,16 @@ if TYPE_CHECKING:
 
     from tcuda.emulation.devices.strided import Strided
     from tcuda.emulation.kernels.arguments import ElementTypes
+    from tcuda.emulation.kernels.launch_checks import LaunchCheck
     from tcuda.emulation.kernels.launch_findings import LaunchFindings
+    from tcuda.emulation.kernels.launched_kernel import KernelModule, RecordedKernel
     from tcuda.emulation.rtc.checks import Checks
     from tcuda.emulation.runtime import EmulatedRuntime
     from tcuda.emulation.runtime.accesses import Access
     from tcuda.emulation.runtime.moves import Mover
-    from tcuda.emulation.runtime.unwritten import Marks, Unwritten
 
 _runtime = cast("EmulatedRuntime", cuda)
 _FLOPS_PER_THREAD = 32
-_STATUSES = {
-    "assert": Status.ASSERT,
-    "bounds": Status.ILLEGAL_ADDRESS,
-    "deadlock": Status.LAUNCH_TIMEOUT,
-    "memory": Status.ILLEGAL_ADDRESS,
-    "misaligned": Status.MISALIGNED_ADDRESS,
-    "timeout": Status.LAUNCH_TIMEOUT,
-}
-"""The status of each kind of failure; other failures are launch failures, as after ``__trap()``."""
-
-_BARRIER = (
-    "CUDA leaves a barrier undefined that not all threads of the block reach. A GPU of today does not wait for the "
-    "threads that have returned. Let all threads of the block reach the barrier, or turn this check off with "
-    "TCUDA_EMULATED_CHECKS=memory."
-)
-
-
-class RecordedKernel(NamedTuple):
-    """A kernel in the form whose launches note what the kernel reads and writes.
-
-    Attributes:
-        host: The kernel.
-        complete: Whether every access has a check. If not, the check of a write after a read may be missing.
-        variables: The name, the beginning and the end of each global variable of the module, by address.
-    """
-
-    host: _core.EmulatedFunction
-    complete: bool
-    variables: list[tuple[str, int, int]]
-
-
-class _Module(SourceFacts, Protocol):
-    """The module of a kernel."""
-
-    @property
-    def source(self) -> str:
-        """The source."""
-
-    @property
-    def shared(self) -> list[tuple[str, int, int]]:
-        """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
-
-    @property
-    def has_padding(self) -> bool:
-        """Whether the source may have structures with bytes that nobody writes."""
-
-    def recorded(self, name: str) -> RecordedKernel | None:
-        """Return the kernel ``name`` in the form that notes its accesses; None without such a form."""
 
 
 class Function:
@@ -108,7 +63,7 @@ class Function:
 
     def __init__(
         self,
-        module: _Module,
+        module: KernelModule,
         host: _core.EmulatedFunction,
         name: str,
         max_threads_per_block: int,
@@ -119,13 +74,9 @@ class Function:
         self.module = module
         self.name = name
         self._host = host
-        self._barriers = checks.barriers
-        self._neighbours = checks.neighbours
-        self._elements = elements
-        self._types = self._layouts = checks.types
-        self._checks = checks
-        self._marks_shared = checks.shared
-        self._parameter_names: list[str] | None = None
+        self._kernel = LaunchedKernel(module, host, name, checks)
+        self._check_types = TypesCheck(self._kernel, elements)
+        self._check_layouts = LayoutsCheck(self._kernel)
         self.max_threads_per_block = max_threads_per_block
         self.shared_size_bytes = shared_size_bytes
         self.max_dynamic_shared_size_bytes = max(0, launch_limits.SHARED - shared_size_bytes)
@@ -135,13 +86,6 @@ class Function:
     def parameters(self) -> list[tuple[str, int, int]]:
         """The kind, the size and the offset of each parameter, as ``EmulatedFunction`` has them."""
         return self._host.parameters
-
-    @property
-    def parameter_names(self) -> list[str]:
-        """The names of the parameters in the source; empty if they are not known."""
-        if self._parameter_names is None:
-            self._parameter_names = parameter_names(self.module.source, self.name)
-        return self._parameter_names
 
     @property
     def ptr(self) -> int:
@@ -181,10 +125,8 @@ class Function:
         if shared < 0:
             raise OverflowError("can't convert negative value to size_t")
         arguments = KernelArguments(self._host, args)
-        if self._types != "nothing":
-            self._check_types(args)
-        if self._layouts != "nothing":
-            self._check_layouts(args)
+        self._check_types(args)
+        self._check_layouts(args)
         self.launch(blocks, threads, arguments.packed, arguments.arrays, shared, stream)
 
     def launch_unchecked(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: Sequence[Any]) -> None:
@@ -226,16 +168,23 @@ class Function:
         ranges = [] if captured else _ranges_of(arrays, device)
         if _runtime.is_late and not captured:
             ranges += memory_access.ranges_of_pointers(self.parameters, packed, device)
-        work = _Work(self, grid, block, packed, shared, ranges, device)
+        work = _Work(self._kernel, grid, block, packed, shared, ranges, device)
         if captured or _runtime.races.detector is not None:
-            work.known = kernel_accesses.of_arrays(arrays, self.parameters, self.parameter_names, packed)
-        if self._checks.races or _runtime.contents.unwritten is not None:
+            work.known = kernel_accesses.of_arrays(arrays, self.parameters, self._kernel.parameter_names, packed)
+        if self._kernel.checks.races or _runtime.contents.unwritten is not None:
             from tcuda.emulation.kernels.launch_findings import (
                 LaunchFindings,
             )  # here, because few programs need the module
 
-            benign = self._checks.benign
-            work.findings = LaunchFindings(self, arrays, packed, device, handle, captured=bool(captured), benign=benign)
+            work.findings = LaunchFindings(
+                self._kernel,
+                arrays,
+                packed,
+                device,
+                handle,
+                captured=bool(captured),
+                benign=self._kernel.checks.benign,
+            )
         _runtime.launch(
             handle,
             work,
@@ -245,33 +194,6 @@ class Function:
             addresses=[array._block.ptr for array in arrays if array._block.ptr],
             accesses=work.accesses,
         )
-
-    def _check_types(self, args: Sequence[Any]) -> None:
-        mismatch = self._elements.mismatch(args)
-        if not mismatch:
-            return
-        message = (
-            f"Argument {mismatch}, so that the kernel {self.name} takes the bytes of the array for other numbers, as "
-            "on a GPU. Convert the array by astype(). If the kernel means these bytes, pass a view of the array with "
-            "the type of the parameter."
-        )
-        _tell(message, self._types)
-        self._types = "nothing"  # one warning for each kernel
-
-    def _check_layouts(self, args: Sequence[Any]) -> None:
-        place = misread_view(args)
-        if place is None:
-            return
-        view, names = args[place], self.parameter_names
-        name = f" ({names[place]})" if place < len(names) else ""
-        message = (
-            f"Argument {place}{name} is a view that is not C-contiguous, of shape {view.shape} and strides "
-            f"{view.strides}. The kernel {self.name} gets the address of the first element without the strides, and "
-            "uses the elements that follow in memory, as on a GPU. Pass a copy by xp.ascontiguousarray(), and copy the "
-            "result back if the kernel writes to the view. Or pass all strides as arguments, in bytes or in elements."
-        )
-        _tell(message, self._layouts)
-        self._layouts = "nothing"  # one warning for each kernel
 
     def linear_launch(
         self,
@@ -323,7 +245,21 @@ class Function:
 
 
 class _Work(Movable):
-    """The work of a launch, which keeps no memory of a device alive."""
+    """The work of a launch, which keeps no memory of a device alive.
+
+    Args:
+        kernel: The kernel.
+        grid: The number of blocks along each axis.
+        block: The number of threads of a block along each axis.
+        arguments: The bytes of the arguments.
+        shared: The bytes of dynamic shared memory of a block.
+        ranges: The beginning and the end of the memory that the kernel may use.
+        device: The index of the device.
+
+    Attributes:
+        known: The accesses that are possible, for a run that has noted nothing.
+        findings: The part that reports races and unwritten memory of the launch; None if nobody looks for them.
+    """
 
     passes_marks = True
     __slots__ = (
@@ -332,8 +268,8 @@ class _Work(Movable):
         "_device",
         "_grid",
         "_kernel",
+        "_noted",
         "_ranges",
-        "_recorded",
         "_shared",
         "findings",
         "known",
@@ -341,7 +277,7 @@ class _Work(Movable):
 
     def __init__(
         self,
-        kernel: Function,
+        kernel: LaunchedKernel,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         arguments: bytes,
@@ -356,12 +292,10 @@ class _Work(Movable):
         self._shared = shared
         self._ranges = ranges
         self._device = device
-        self._recorded: dict[int, list[Access]] = {}
+        self._noted: dict[int, list[Access]] = {}
         """The accesses of the last run in each thread, until they are asked for."""
         self.known: list[Access] = []
-        """The accesses that are possible, for a run that has noted nothing."""
         self.findings: LaunchFindings | None = None
-        """The part that reports races and unwritten memory of the launch; None if nobody looks for them."""
 
     def moved(self, mover: Mover) -> _Work:
         """Return a copy of the work with moved addresses in the bytes of its arguments."""
@@ -371,191 +305,93 @@ class _Work(Movable):
 
     def accesses(self) -> list[Access]:
         """Return what the last run in this thread has read and written, or else what is possible."""
-        return self._recorded.pop(threading.get_ident(), self.known)
+        return self._noted.pop(threading.get_ident(), self.known)
 
     def __call__(self) -> None:
-        kernel = self._kernel
-        strict = kernel._barriers == "error"
-        unwritten = _runtime.contents.unwritten if _runtime.contents.unwritten and self.findings else None
-        watched = _runtime.races.detector is not None
-        shared = [] if unwritten is None else kernel.module.shared
-        marks_shared = unwritten is not None and kernel._marks_shared and self._shared > 0
-        marked = unwritten is not None and (unwritten.open > 0 or bool(shared) or marks_shared)
-        recorded = kernel.module.recorded(kernel.name) if watched or marked else None
-        marks: dict[int, Marks] = {}
-        if recorded is None and not kernel._checks.races:
-            launch = _core.EmulatedLaunch(
-                kernel._host, self._grid, self._block, self._arguments, self._shared, self._ranges, strict
-            )
-        else:
-            variables = kernel.module.global_variables() if recorded is None else recorded.variables
-            marked = marked and recorded is not None
-            if unwritten is not None and marked:
-                marks = {begin: known for range in self._ranges for begin, known in unwritten.open_blocks(*range)}
-            launch = _core.EmulatedLaunch(
-                kernel._host if recorded is None else recorded.host,
-                self._grid,
-                self._block,
-                self._arguments,
-                self._shared,
-                self._ranges,
-                strict,
-                recorded=recorded is not None and watched,
-                finds_changes=recorded is not None and watched and not recorded.complete,
-                variables=[(begin, end) for _, begin, end in variables],
-                races=kernel._checks.races,
-                marked=marked,
-                strict_marks=not kernel.module.has_padding,
-                marks=[*map(_of_block, marks.items()), *((begin, end, 0) for _, begin, end in shared)],
-                marks_shared=marks_shared,
-            )
+        """Run the kernel to its end.
+
+        Raises:
+            CUDADriverError: The kernel has failed.
+            UnwrittenMemoryError: The kernel has read memory that nothing has written.
+            KernelRaceError: Two threads of the kernel race.
+        """
+        recorded, checks = self._checks()
+        launch = self._launch(recorded, checks)
         try:
-            failure = self._run(launch, recorded, unwritten if marked else None, marks)
+            failure = self._failure(launch, recorded, checks)
+            for check in checks:
+                check.read(launch, failed=failure is not None)
             unreached = launch.unreached
-            if failure is None and recorded is not None and _runtime.races.detector is not None:
-                found = kernel_accesses.of_launch(
-                    launch, kernel.parameters, kernel.parameter_names, self._arguments, recorded.variables
-                )
-                self._recorded[threading.get_ident()] = found
-            races = launch.races() if failure is None and kernel._checks.races else []
-            left_out = launch.races_left_out if races else 0
-            reads = launch.unwritten_reads if marked else []
-            # The launch may have written the bytes after the read.
-            origins = [None if unwritten is None else unwritten.origin_at(*read[:2]) for read in reads]
         finally:
-            if unwritten is not None and marked:
-                unwritten.changed(marks, launch.keep_marks())
+            for check in checks:
+                check.end(launch)
             del launch  # The traceback of an error must not keep the launch, which no other launch may overtake.
-        if reads and self.findings is not None:
-            # The reads come before the failure, because an unwritten number may have caused the failure.
-            noting = recorded is not None
-            try:
-                self.findings.tell_unwritten(reads, origins, kernel.module, self._call, recorded=noting)
-            except UnwrittenMemoryError as error:
-                raise error from failure
+        for check in checks:
+            check.tell_cause(failure)
         if failure is not None:
             try:
                 raise failure
             finally:
                 del failure  # The traceback of the error has this frame, which must not keep the error.
-        if unreached is not None and kernel._barriers == "warning":
-            kernel._barriers = "nothing"  # one warning for each kernel
-            self._warn(*unreached)
-        if races and self.findings is not None:
-            self.findings.tell_races(races, left_out, kernel.module, self._call)
+        if unreached is not None and self._kernel.warns_of_barriers:
+            warn_of_barrier(self._kernel, *unreached)
+        for check in checks:
+            check.tell()
 
-    def _run(
-        self,
-        launch: _core.EmulatedLaunch,
-        recorded: RecordedKernel | None,
-        unwritten: Unwritten | None,
-        marks: dict[int, Marks],
-    ) -> CUDADriverError | None:
-        """Run the launch to its end, and return its failure. The launch may use the memory that pointers lead to.
+    def _checks(self) -> tuple[RecordedKernel | None, Sequence[LaunchCheck]]:
+        """Return the checks of a run now, and the form of the kernel that notes accesses; None for the usual form."""
+        kernel, findings = self._kernel, self.findings
+        watched = _runtime.races.detector is not None
+        if not watched and findings is None:
+            return None, ()
+        unwritten = None if findings is None else UnwrittenReads.of(kernel, self._ranges, self._shared, findings)
+        recorded = kernel.module.recorded(kernel.name) if watched or unwritten is not None else None
+        checks: list[LaunchCheck] = []
+        if recorded is not None and watched:
+            checks.append(NotedAccesses(kernel, recorded, self._arguments, self._noted))
+        if recorded is not None and unwritten is not None:
+            checks.append(unwritten)
+        if findings is not None and kernel.checks.races:
+            checks.append(RacesOfThreads(kernel, findings))
+        return recorded, checks
 
-        Args:
-            launch: The launch.
-            recorded: The kernel in the form that notes its accesses; None if the launch runs the usual form.
-            unwritten: The unwritten bytes; None if the launch does not look for them.
-            marks: The marks of blocks by address, to which the run adds those of further blocks.
-        """
+    def _launch(self, recorded: RecordedKernel | None, checks: Sequence[LaunchCheck]) -> _core.EmulatedLaunch:
+        """Return a launch that notes what the checks read."""
         kernel = self._kernel
-        reachable: ReachableMemory | None = None
-        while (report := launch.run()) is not None:
-            explanation = None
-            if report[0] == "access":
-                address, size = report[1:3]
-                allowed = memory_access.range_at(self._device, address, size)
-                if allowed is None:
-                    explanation = memory_access.explain(self._device, address, size)
-                elif kernel._neighbours:
-                    if reachable is None:
-                        host = kernel._host if recorded is None else recorded.host
-                        reachable = ReachableMemory(self._device, self._arguments, self._ranges, host)
-                    if not reachable.has(*allowed):
-                        explanation = memory_access.explain_unreachable(address, size, reachable.blocks())
-                if allowed is not None and explanation is None:
-                    if unwritten is not None:
-                        for block in unwritten.open_blocks(*allowed):
-                            launch.mark(*_of_block(block))
-                            marks[block[0]] = block[1]
-                    launch.allow(*allowed)
-                    continue
-            lines = _lines_text(kernel.module.lines(launch.codes, recorded=recorded is not None))
-            if explanation is not None:
-                return self._illegal(report, explanation, lines)
-            return self._failure(lines, *report)
-        return None
-
-    def _warn(self, waiting: int, returned: int) -> None:
-        warnings.warn(
-            f"In a block of the kernel {self._kernel.name}, {returned} threads had returned when the other {waiting} "
-            f"threads reached __syncthreads(). {_BARRIER} TCUDA_EMULATED_CHECKS=memory,barriers makes this "
-            "warning an error.",
-            RuntimeWarning,
-            stacklevel=stacklevel(),
-        )
-
-    def _illegal(self, report: tuple[Any, ...], explanation: str, lines: str) -> CUDADriverError:
-        _, address, size, write, thread, block = report
-        details = (
-            f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
-            f"    in {self._kernel.name}{lines}, by thread {thread} of block {block}.\n"
-            f"{explanation}"
-        )
-        # A GPU reports an access to the address 0 like __trap().
-        status = Status.ILLEGAL_ADDRESS if address else Status.LAUNCH_FAILURE
-        return CUDADriverError(status, self._call, details)
+        usual = self._grid, self._block, self._arguments, self._shared, self._ranges, kernel.strict
+        if not checks:
+            return _core.EmulatedLaunch(kernel.host, *usual)
+        host = kernel.host if recorded is None else recorded.host
+        variables = kernel.module.global_variables() if recorded is None else recorded.variables
+        options: dict[str, Any] = {"variables": [(begin, end) for _, begin, end in variables]}
+        for check in checks:
+            options.update(check.options())
+        return _core.EmulatedLaunch(host, *usual, **options)
 
     def _failure(
-        self,
-        lines: str,
-        kind: str,
-        text: str,
-        file: str,
-        line: int,
-        function: str,
-        thread: tuple[int, ...],
-        block: tuple[int, ...],
-    ) -> CUDADriverError:
-        where = f"{file}:{line}: " if file else ""
-        inside = f"{function}: " if function else ""
-        what = f"Assertion `{text}` failed." if kind == "assert" else text
-        what = what or "The kernel called __trap()."
-        name = f"{self._kernel.name}{'' if file else lines}"
-        details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {name}."
-        if kind == "deadlock":
-            details = f"The block {block} cannot go on: {text}\n    in {name}."
-            if "__syncthreads()" in text and " returned" in text:
-                details += f"\n{_BARRIER}"
-        return CUDADriverError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), self._call, details)
-
-    @property
-    def _call(self) -> str:
-        return f"cuLaunchKernel({self._kernel.name})"
-
-
-def _tell(message: str, consequence: str) -> None:
-    """Warn of what a check of types has found, or raise ``TypeError`` if ``consequence`` is ``"error"``."""
-    if consequence == "error":
-        raise TypeError(message)
-    warnings.warn(
-        f"{message} TCUDA_EMULATED_CHECKS=memory,types makes this warning an error.",
-        RuntimeWarning,
-        stacklevel=stacklevel(),
-    )
-
-
-def _of_block(block: tuple[int, Marks]) -> tuple[int, int, int]:
-    """Return the beginning and the end of a block, and the address of its marks."""
-    begin, marks = block
-    return begin, begin + marks.size, marks.ctypes.data
-
-
-def _lines_text(lines: Sequence[tuple[str, int] | None]) -> str:
-    """Return the lines in words, behind a comma; an empty text if no line is known."""
-    known = dict.fromkeys(f"{file}:{number}" for file, number in filter(None, lines))
-    return f" at {' and '.join(known)}" if known else ""
+        self, launch: _core.EmulatedLaunch, recorded: RecordedKernel | None, checks: Sequence[LaunchCheck]
+    ) -> CUDADriverError | None:
+        """Run the launch to its end, and return its failure. The launch may use the memory that pointers lead to."""
+        kernel = self._kernel
+        memory: MemoryCheck | None = None
+        while (report := launch.run()) is not None:
+            reason = None
+            if report[0] == "access":
+                if memory is None:
+                    host = kernel.host if recorded is None else recorded.host
+                    memory = MemoryCheck(kernel, host, self._device, self._arguments, self._ranges)
+                found = memory.range_or_reason(*report[1:3])
+                if not isinstance(found, str):
+                    for check in checks:
+                        check.allow(launch, *found)
+                    launch.allow(*found)
+                    continue
+                reason = found
+            lines = kernel.module.lines(launch.codes, recorded=recorded is not None)
+            if reason is not None:
+                return launch_failures.illegal_access(kernel, report, reason, lines)
+            return launch_failures.failure(kernel, report, lines)
+        return None
 
 
 def _ranges_of(arrays: Sequence[Strided], device: int) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tcuda import _core
 from tcuda._base.errors import UnwrittenMemoryError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tcuda.emulation.devices.strided import Strided
+    from tcuda.emulation.kernels.launched_kernel import LaunchedKernel
     from tcuda.emulation.kernels.source_facts import SourceFacts
     from tcuda.emulation.rtc.shared_memory import SharedVariable
     from tcuda.emulation.runtime.moves import Mover
@@ -48,20 +49,6 @@ _AROUND = 3
 
 _Read: TypeAlias = tuple[int, int, int, tuple[int, int, int], tuple[int, int, int], int]
 """The first of the reads of unwritten memory at a place of the code, as ``EmulatedLaunch`` has them."""
-
-
-class _Kernel(Protocol):
-    """The kernel of a launch."""
-
-    name: str
-
-    @property
-    def parameters(self) -> list[tuple[str, int, int]]:
-        """The kind, the size and the offset of each parameter."""
-
-    @property
-    def parameter_names(self) -> list[str]:
-        """The names of the parameters."""
 
 
 class _View(NamedTuple):
@@ -100,7 +87,7 @@ class LaunchFindings(Movable):
 
     def __init__(
         self,
-        kernel: _Kernel,
+        kernel: LaunchedKernel,
         arrays: Sequence[Strided],
         packed: bytes,
         device: int,
@@ -158,8 +145,6 @@ class LaunchFindings(Movable):
         origins: Sequence[Origin | None],
         module: SourceFacts,
         call: str,
-        *,
-        recorded: bool,
     ) -> None:
         """Tell the reads of unwritten memory to the check of the running code.
 
@@ -168,14 +153,13 @@ class LaunchFindings(Movable):
             origins: The allocation of the memory of each read; None for shared memory.
             module: The module of the kernel.
             call: The text of the launch.
-            recorded: Whether the launch ran the kernel in the form that notes its accesses.
 
         Raises:
             CUDASanitizerErrors: The mode of the check is ``"raise"``.
             RaceWarning: The mode of the check is ``"warn"``, and the program makes errors of warnings.
             UnwrittenMemoryError: There is no check.
         """
-        lines = module.lines([read[5] for read in reads], recorded=recorded)
+        lines = module.lines([read[5] for read in reads], recorded=True)
         stream = stream_names((self._device, self._stream), None).current
         assert stream is not None
         found = []

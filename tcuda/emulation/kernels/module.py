@@ -18,7 +18,8 @@ from tcuda.emulation import rtc
 from tcuda.emulation.devices.driver_error import CUDADriverError
 from tcuda.emulation.devices.memory import ForeignBlock, MemoryPointer
 from tcuda.emulation.kernels.arguments import ElementTypes, element_types
-from tcuda.emulation.kernels.function import Function, RecordedKernel
+from tcuda.emulation.kernels.function import Function
+from tcuda.emulation.kernels.launched_kernel import RecordedKernel
 from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, shared_memory
 from tcuda.emulation.rtc.shared_memory import shared_variables
 from tcuda.emulation.rtc.source_lines import source_lines

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TABLE = Path(__file__).with_name("absent_names.json")
-"""The names with their reasons. ``tests/support/cupy_names.py`` makes the file from the table of CuPy's names."""
+"""The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the table of CuPy's names."""
 
 
 def about(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import json
 import operator
 from typing import Any
@@ -13,12 +12,13 @@ import numpy as np
 import pytest
 
 import tcuda
-from support import cupy_signatures
+from support.cupy_names import parameters
+from support.cupy_tables import SIGNATURES
 from support.folders import DATA
 from support.operands import OPERANDS
 
 FACTS: dict[str, dict[str, str]] = json.loads((DATA / "cupy_operands.json").read_text())["cases"]
-TABLE: dict[str, dict[str, Any]] = json.loads(cupy_signatures.TABLE.read_text())["functions"]
+TABLE: dict[str, dict[str, Any]] = json.loads(SIGNATURES.read_text())["functions"]
 
 KINDS = ["list", "array of NumPy's", "number", "scalar of NumPy's", "text", "object", "array"]
 REFUSALS = {"A": AttributeError, "L": np.linalg.LinAlgError, "N": NotImplementedError, "T": TypeError}
@@ -124,16 +124,13 @@ def test_arguments_are_taken_or_refused_as_by_cupy(case):
 
 def test_the_table_has_the_signatures_of_the_installed_cupy():
     cupy = pytest.importorskip("cupy")
-    made_from = json.loads(cupy_signatures.TABLE.read_text())["version"]
+    made_from = json.loads(SIGNATURES.read_text())["version"]
     if cupy.__version__.split(".")[0] != made_from.split(".")[0]:
         pytest.skip(f"the table is of CuPy {made_from}, and {cupy.__version__} is installed")
-    actual = {name: cupy_signatures.signature(name) for name in TABLE}
+    from support.installed_cupy import signature
+
+    actual = {name: signature(name) for name in TABLE}
     assert {name: text for name, text in actual.items() if text not in (None, TABLE[name]["signature"])} == {}
-
-
-def test_the_table_is_as_its_tool_writes_it():
-    text = cupy_signatures.TABLE.read_text()
-    assert cupy_signatures.as_text(json.loads(text)) == text
 
 
 OTHERWISE = {
@@ -166,12 +163,7 @@ def member(name: str) -> Any:
 
 @pytest.mark.parametrize("name", sorted(TABLE.keys() - OTHERWISE.keys()))
 def test_functions_and_methods_have_the_parameters_of_the_table(name):
-    function = member(name)
-    parameters = [
-        parameter.replace(annotation=parameter.empty) for parameter in inspect.signature(function).parameters.values()
-    ]
-    text = str(inspect.Signature(parameters)).replace("<class 'float'>", "float").replace("<class 'int'>", "int")
-    assert text == TABLE[name]["signature"]
+    assert parameters(member(name)) == TABLE[name]["signature"]
 
 
 @pytest.mark.parametrize(

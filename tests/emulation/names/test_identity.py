@@ -12,13 +12,14 @@ import pytest
 
 import tcuda
 from support import cupy_names
+from support.cupy_tables import IDENTITY
 from support.environments import environment
 from support.folders import TESTS
 
 pytestmark = pytest.mark.emulated
 
 NAMES = cupy_names.read()["names"]
-IDENTITY: dict[str, Any] = json.loads(cupy_names.IDENTITY.read_text(encoding="utf-8"))
+FACTS: dict[str, Any] = json.loads(IDENTITY.read_text(encoding="utf-8"))
 PROGRAM = TESTS / "support" / "identity_of_cupy.py"
 
 _OF_OTHERS = ("numpy", "scipy", "tcuda")
@@ -55,7 +56,7 @@ def printed(tmp_path: Path) -> Any:
 def expected() -> dict[str, tuple[str | None, str]]:
     """Return, by name, the module and the name of each object, as the table of CuPy's identities says."""
     found: dict[str, tuple[str | None, str]] = {}
-    for owner, homes in IDENTITY["homes"].items():
+    for owner, homes in FACTS["homes"].items():
         for home, members in homes.items():
             for word in members.split():
                 name, _, own = word.partition("=")
@@ -78,7 +79,7 @@ def test_every_object_calls_itself_what_cupy_calls_it() -> None:
 def test_every_module_calls_itself_what_cupy_calls_it() -> None:
     names = [name for name, row in NAMES.items() if row["kind"] == "module" and row["state"] != cupy_names.ABSENT]
     told = json.loads(run("", stdin="\n".join(names), path=str(PROGRAM)))
-    wanted = {name: IDENTITY["modules"].get(name, name) for name in names}
+    wanted = {name: FACTS["modules"].get(name, name) for name in names}
     assert {name: found for name, (_, found) in told.items()} == {**wanted, "cupy.exceptions": "numpy.exceptions"}
 
 
@@ -169,10 +170,6 @@ def test_a_missing_name_tells_the_reason(printed: Any, xp: Any) -> None:
         _ = xp.show_config
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'$"):
         _ = xp.no_such_name
-
-
-def test_the_reasons_are_those_of_the_table() -> None:
-    assert cupy_names.ABSENT_NAMES.read_text(encoding="utf-8") == cupy_names.absent_names(cupy_names.read())
 
 
 def test_private_modules_have_what_libraries_use(printed: Any) -> None:
