@@ -55,7 +55,7 @@ def _output(*command: str) -> str:
 
 def _cards() -> list[str]:
     """Return the names of the GPUs that the tests see."""
-    code = "import tcuda; print(*map(tcuda.get_device_name, range(tcuda.device_count())), sep='\\n')"
+    code = "import os; os.environ['TCUDA_RUNTIME'] = 'cuda'; import tcuda; print(*map(tcuda.get_device_name, range(tcuda.device_count())), sep='\\n')"
     return _output(sys.executable, "-c", code).splitlines()
 
 
@@ -72,7 +72,17 @@ def main(arguments: list[str]) -> int:
     check_number(cards)
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.xml"
-        command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={result}", *arguments, "tests"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--tcuda-runtime",
+            "cuda",
+            f"--junitxml={result}",
+            *arguments,
+            "tests",
+        ]
         status = subprocess.run(command, cwd=ROOT, check=False).returncode
         if status not in (0, 1):
             raise SystemExit(f"pytest ended with the status {status} before all tests had run. No result is written.")
