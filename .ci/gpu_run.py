@@ -55,7 +55,8 @@ def _output(*command: str) -> str:
 
 def _cards() -> list[str]:
     """Return the names of the GPUs that the tests see."""
-    code = "import os; os.environ['TCUDA_RUNTIME'] = 'cuda'; import tcuda; print(*map(tcuda.get_device_name, range(tcuda.device_count())), sep='\\n')"
+    chosen = "import os; os.environ['TCUDA_RUNTIME'] = 'cuda'; import tcuda; "
+    code = chosen + "print(*map(tcuda.get_device_name, range(tcuda.device_count())), sep='\\n')"
     return _output(sys.executable, "-c", code).splitlines()
 
 
