@@ -55,7 +55,7 @@ def _round_up(size: int, step: int) -> int:
 
 
 def _lives(events: Events) -> Integers:
-    """Return the begin, the end and the size of each allocation, in the order of the program."""
+    """Return the start, the end and the size of each allocation, in the order of the program."""
     lives: dict[int, list[int]] = {}
     for time, (id, size) in enumerate(events):
         if size == FREED:

@@ -12,6 +12,7 @@ A page requests a part by a comment on a line of its own. The part follows, up t
     <!-- program: overlap -->               docs/examples/overlap.py, and what the program prints
     <!-- page: CONTRIBUTING.md -->          a page from outside of docs/, with its links adapted
     <!-- reference: tcuda.Stream -->        the entry of a public name; the site has a richer one in its place
+    <!-- modules: core -->              the modules of core, emulation or sanitizer, by their docstrings, and the C++
     <!-- figures: event.record(); f() -->   the rows of these calls in the table of docs/benchmarks.md
 """
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "docs"
 _LANGUAGES = {".py": "py", ".cu": "cpp"}  # the tests run blocks fenced as "python", and no blocks fenced as "py"
-_KINDS = "coverage|cupy|source|program|page|figures|reference"
+_KINDS = "coverage|cupy|source|program|page|figures|reference|modules"
+_FOLDER = re.compile(r"^\| `([\w/]+/)` \| ([^|]+?) \|", re.MULTILINE)  # the first two cells in the tables of DESIGN.md
 _ENTRY = re.compile(r"^(?:::: |<!-- reference: )tcuda\.(\S+)", re.MULTILINE)
 REQUEST = re.compile(rf"^<!-- ({_KINDS}): (.*) -->\n", re.MULTILINE)
 _PART = re.compile(rf"{REQUEST.pattern}(?:(?:(?!<!-- (?:{_KINDS}): ).*\n)*?<!-- end -->\n)?", re.MULTILINE)
@@ -71,6 +73,8 @@ def _part(kind: str, what: str) -> str:
         from reference import entry  # needs griffe
 
         return entry(what)
+    if kind == "modules":
+        return modules(what)
     if kind == "figures":
         return figures(what.split("; "))
     return page(what)
@@ -197,6 +201,31 @@ def page(path: str) -> str:
     """Return a page of the root of the repository without its title, with links as seen from ``docs/``."""
     _, _, text = (_ROOT / path).read_text().partition("\n")
     return text.replace("](docs/", "](").strip()
+
+
+def modules(part: str) -> str:
+    """Return tables of the modules of the core or of a wing, a table for each room, and one of the folders of C++."""
+    package = _ROOT / "tcuda"
+    wings = ("emulation", "sanitizer")
+    top = package if part == "core" else package / part
+    rooms: dict[str, list[tuple[str, str]]] = {}
+    for path in sorted(top.rglob("*.py")):
+        inside = path.relative_to(top)
+        if "assets" in inside.parts or (part == "core" and inside.parts[0] in wings):
+            continue
+        docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+        first = " ".join(docstring.partition("\n\n")[0].split()).replace("|", "\\|")
+        room = inside.parts[0] if len(inside.parts) > 1 else "."
+        name = str(inside) if room == "." else str(inside.relative_to(room))
+        if first:
+            rooms.setdefault(room, []).append((_code(name), first))
+    tables = []
+    for room, rows in rooms.items():
+        title = f"`{top.relative_to(_ROOT)}/{'' if room == '.' else room + '/'}`"
+        tables.append(f"**{title}**\n\n{_table(('module', 'contents'), rows)}")
+    page = (top / ("_core/DESIGN.md" if part == "core" else "DESIGN.md")).read_text()
+    rows = [(f"`{folder}`", noun) for folder, noun in _FOLDER.findall(page)]
+    return "\n\n".join([*tables, f"**The C++**\n\n{_table(('folder', 'contents'), rows)}"])
 
 
 def figures(calls: Iterable[str]) -> str:

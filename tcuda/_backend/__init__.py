@@ -95,7 +95,7 @@ class Backend(Protocol):
         """Return the owner of ``memory``, the ``data.mem`` of an array; None if the memory has no owner."""
 
     def array_in(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
-        """Return an array in ``memory``, whose first element is ``offset`` bytes after the begin of the memory."""
+        """Return an array in ``memory``, whose first element is ``offset`` bytes after the start of the memory."""
 
     # Work on a device
 

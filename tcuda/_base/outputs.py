@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BEGIN, _END = 4096, 64
-"""The bytes at the begin and at the end of a file in which a mark may stand."""
+"""The bytes at the start and at the end of a file in which a mark may stand."""
 
 
 class Kind(NamedTuple):
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     Attributes:
         noun: The name of the kind.
         begin: The first bytes of every such file.
-        mark: Bytes near the begin or the end of every such file, which other programs do not write.
+        mark: Bytes near the start or the end of every such file, which other programs do not write.
     """
 
     noun: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CLEAR = "\r\x1b[K"  # the begin of the line, and away with its rest
+_CLEAR = "\r\x1b[K"  # the start of the line, and away with its rest
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ class EmulatedMemory:
     def block_at(self, address: int) -> tuple[int, int] | None:
         """Return ``(address, size)`` of the live block or the mapped range that contains ``address``."""
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the begin and the end of a few ranges, in which the memory lies that :meth:`block_at` knows."""
+        """Return the start and the end of a few ranges, in which the memory lies that :meth:`block_at` knows."""
     def is_unmapped(self, address: int) -> bool:
         """Return whether ``address`` is reserved and not mapped."""
     def descriptor(self) -> int:

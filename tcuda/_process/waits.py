@@ -128,7 +128,7 @@ def _tell(call: str, frame: FrameType, *, explicit: bool) -> None:
 def _frame_of_program() -> FrameType:
     """Return the innermost frame that is neither of tcuda nor of an array library; the outermost one if there is none.
 
-    The demo is a program.
+    The modules of ``tcuda.demo`` count as code of the program, because a user reads them as an example.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None:

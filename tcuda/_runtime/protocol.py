@@ -140,7 +140,7 @@ class GraphCapture(Protocol):
         device: The device of that stream.
         mode: The ``CAPTURE_...`` mode.
         bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
-        number: The number of the capture; 0 before the begin.
+        number: The number of the capture; 0 before the start.
         ended: What the end of the capture has made: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0, the number
             of nodes, and the memory that the ledger keeps for the graph. None before the end.
     """
@@ -230,7 +230,7 @@ class Runtime(Protocol):
     def beginGraph(self, ledger: Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
         """Begin ``capture`` (``cudaStreamBeginCapture``), and let its memory come from a pool of ``ledger``.
 
-        CUDA has no such call. The call exists because the parts of a begin take longer than the begin itself, and
+        CUDA has no such call. The call exists because several calls cost more than this one, and
         because a signal handler may raise between two calls. If the call fails and the number of the capture is set,
         the capture may have begun, and must be ended.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "tcuda demo checkpoint 1"
 MARK = numpy.str_(_FORMAT).tobytes()
-"""Bytes near the begin of each checkpoint, because the format is the first array."""
+"""Bytes near the start of each checkpoint, because the format is the first array."""
 
 _SETTINGS = ("epochs", *DECIDING)
 _LARGEST_FILE = 1 << 26  # a million epochs of the largest network have less

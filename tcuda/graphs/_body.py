@@ -78,7 +78,7 @@ def flag_of(array: Any, kinds: Mapping[str, int], call: str) -> Flag:
 
 
 class Body:
-    """The body of a conditional node, from the begin to the end of its capture.
+    """The body of a conditional node, from the start to the end of its capture.
 
     Args:
         whole: The capture of the graph.
@@ -86,8 +86,8 @@ class Body:
         flag: The flag that every launch reads.
 
     Attributes:
-        stream: The handle of the stream on which the body is captured; 0 before the begin.
-        capture: The capture of the body; None before the begin.
+        stream: The handle of the stream on which the body is captured; 0 before the start.
+        capture: The capture of the body; None before the start.
     """
 
     def __init__(self, whole: Capture, kind: int, flag: Flag) -> None:
@@ -105,7 +105,7 @@ class Body:
         inside = _stream_for(self._whole, stream, device)
         self._node = cuda.streamAddConditional(stream, self._kind, *self._flag)
         self._whole.bodies.append(self._node.body)
-        self.stream = inside  # before the begin, because a signal handler may raise after it
+        self.stream = inside  # before the start, because a signal handler may raise after it
         cuda.streamBeginCaptureToGraph(inside, self._node.body, self._whole.mode)
         number = ledger().begin_part(self._whole.number, device, inside)
         self.capture = BodyCapture(self._whole, inside, device, number)

@@ -28,7 +28,7 @@ class Entry:
         value: The value; None for an array that is not on its device.
         memory: The memory of the array; None if the value stays where the program has put it.
         taken: The array, while the container looks whether anybody else refers to the array.
-        offset: The bytes from the begin of the memory to the first element.
+        offset: The bytes from the start of the memory to the first element.
         shape: The shape of the array.
         dtype: The dtype of the array.
         strides: The strides of the array, in bytes.
@@ -73,9 +73,9 @@ class MovableMemory:
         order: The memory of the container on the device, the least recently used first.
         entries: The arrays.
         block: The ``data.mem`` of the arrays; None while the memory is on the host.
-        begin: The bytes from the begin of the memory to the begin of the block. They grow when only a part moves.
+        begin: The bytes from the start of the memory to the start of the block. They grow when only a part moves.
         size: The bytes of the block.
-        host: The contents while the memory is on the host, and the bytes from the begin of the memory to them.
+        host: The contents while the memory is on the host, and the bytes from the start of the memory to them.
         is_restored: Whether the container has allocated the block.
         stream: The stream for which the container has allocated the block. None for a default stream that each thread
             has for itself.

@@ -87,7 +87,7 @@ def _advice(requested: int, total: int, limit: int | None, free: int, unallocate
 
 
 def tried_to_allocate(size: int) -> str:
-    """Return the begin of the message for ``size`` bytes, in the words of torch, which programs look for."""
+    """Return the start of the message for ``size`` bytes, in the words of torch, which programs look for."""
     if size < 1 << 60:
         return f"Tried to allocate {size_text(size)}"
     return f"Tried to allocate more than 1EB memory, {size_text(size)}"

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
     Attributes:
         segment: The segment.
-        offset: The number of bytes from the begin of the segment to the block.
+        offset: The number of bytes from the start of the segment to the block.
         size: The size of the block in bytes.
     """
 

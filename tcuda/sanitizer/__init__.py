@@ -60,7 +60,7 @@ class check(Scope):
     older than the check if another check was active then.
 
     On CUDA devices, Python's main thread raises the error or warns, in the line of the operation or in the next line.
-    The race belongs to the innermost check of the main thread, also if another thread made the operation.
+    The race belongs to the innermost check of the main thread, even if another thread made the operation.
 
     It is not always known there what a kernel does with its pointers. A race of such a kernel is *possible*.
     By default, a possible race raises no error and gives no warning. ``report.possible`` has the possible races.

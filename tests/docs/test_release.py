@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -129,7 +131,16 @@ def test_the_templates_for_issues_are_complete(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def release() -> Any:
-    spec = importlib.util.spec_from_file_location("release", REPOSITORY / ".ci" / "release.py")
+    return _script("release")
+
+
+@pytest.fixture(scope="module")
+def gpu_run() -> Any:
+    return _script("gpu_run")
+
+
+def _script(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / ".ci" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -143,7 +154,77 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "tcuda" / "_base").mkdir(parents=True)
     for name in ("tcuda/_base/version.py", "CITATION.cff", "CHANGELOG.md"):
         shutil.copy(REPOSITORY / name, tmp_path / name)
+    (tmp_path / "tests" / "data").mkdir(parents=True)
+    _git(tmp_path, "init", "-q")
+    commit = _commit(tmp_path)
+    (tmp_path / "tests/data/last_gpu_run.json").write_text(json.dumps({"1": _run(commit, 1), "2": _run(commit, 2)}))
     return tmp_path
+
+
+def _git(root: Path, *arguments: str) -> str:
+    author = ["-c", "user.name=tests", "-c", "user.email=tests@example.invalid", "-c", "commit.gpgsign=false"]
+    command = ["git", *author, *arguments]
+    return subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def _commit(root: Path) -> str:
+    _git(root, "add", "-A")
+    _git(root, "commit", "-q", "-m", "a change")
+    return _git(root, "rev-parse", "HEAD")
+
+
+def _run(commit: str, gpus: int) -> dict[str, Any]:
+    cards = ["a card"] * gpus
+    return {"commit": commit, "cards": cards, "date": "2027-01-30", "passed": 9, "failed": 0, "skipped": 1}
+
+
+def _gpu_problems(release: Any, root: Path) -> list[str]:
+    return [problem for problem in release.problems("v9.8.7", root) if "last_gpu_run" in problem]
+
+
+@pytest.mark.parametrize("name", ["docs/memory.md", "CHANGELOG.md", "tests/data/last_gpu_run.json"])
+def test_pages_may_change_after_the_last_run_on_a_gpu(release: Any, root: Path, name: str) -> None:
+    (root / name).parent.mkdir(exist_ok=True)
+    with (root / name).open("a") as file:
+        file.write("\n")
+    _commit(root)
+    assert _gpu_problems(release, root) == []
+
+
+@pytest.mark.parametrize("name", ["tcuda/memory.py", "tests/test_memory.py", "CMakeLists.txt", "docs/examples/loop.py"])
+def test_code_that_changed_after_the_last_run_on_a_gpu_is_refused(release: Any, root: Path, name: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text("")
+    _commit(root)
+    one, two = _gpu_problems(release, root)
+    assert f"on 1 GPU(s) is of another commit; since then {name} has changed" in one
+    assert f"on 2 GPU(s) is of another commit; since then {name} has changed" in two
+
+
+@pytest.mark.parametrize(
+    ("run", "problem"),
+    [
+        (None, "has no run on 2 GPUs. Run python .ci/gpu_run.py on a machine with 2 GPUs"),
+        (_run("0" * 40, 2), "which this checkout does not have"),
+        (_run("", 2) | {"failed": 3}, "3 tests failed and 9 passed on 2 GPU(s)"),
+        (_run("", 2) | {"passed": 0}, "0 tests failed and 0 passed on 2 GPU(s)"),
+    ],
+)
+def test_a_release_without_a_good_run_on_two_gpus_is_refused(release: Any, root: Path, run: Any, problem: str) -> None:
+    file = root / "tests/data/last_gpu_run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"2": run}))
+    [found] = _gpu_problems(release, root)
+    assert problem in found
+
+
+def test_a_run_on_a_gpu_is_written_into_the_entry_for_its_number_of_gpus(gpu_run: Any, root: Path) -> None:
+    junit = '<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>'
+    before = json.loads((root / gpu_run.FILE).read_text())
+    entry = gpu_run.write(root, "f" * 40, ["a card"], "2027-01-31", junit)
+    assert entry == _run("f" * 40, 1) | {"date": "2027-01-31", "passed": 5, "failed": 2, "skipped": 2}
+    assert json.loads((root / gpu_run.FILE).read_text()) == {"1": entry, "2": before["2"]}
+    with pytest.raises(SystemExit, match="There are 0 GPUs"):
+        gpu_run.write(root, "f" * 40, [], "2027-01-31", junit)
 
 
 def test_a_version_with_notes_can_be_released(release: Any, root: Path) -> None:

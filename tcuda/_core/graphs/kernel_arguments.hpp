@@ -14,7 +14,7 @@ public:
     explicit KernelArguments(const libcuda::GraphCalls &graphs) : graphs_(graphs) {}
 
     // The bytes of one argument, or of all arguments if the launch has passed them in one buffer. Pointers are aligned
-    // to their size from the begin.
+    // to their size from the start.
     struct Piece {
         const char *bytes;
         std::size_t size;

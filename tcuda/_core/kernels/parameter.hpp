@@ -22,7 +22,7 @@ enum class ParameterKind : char {
 
 struct Parameter {
     ParameterKind kind;
-    std::uint32_t size, offset; // in bytes; the offset counts from the begin of the buffer of all arguments
+    std::uint32_t size, offset; // in bytes; the offset counts from the start of the buffer of all arguments
 };
 
 // Throws std::invalid_argument if no parameter of that kind has that size.

@@ -536,7 +536,7 @@ class ndarray(Strided, Operators):
             order: The layout of the copy: ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
             casting: Must be None, as in CuPy.
             subok: Must be None, as in CuPy.
-            copy: Whether to copy also if dtype and layout are right already.
+            copy: Whether to copy even if dtype and layout are right already.
 
         Example:
             >>> xp.asarray([1.7, -2.7]).astype("int32")

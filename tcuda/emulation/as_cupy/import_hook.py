@@ -149,7 +149,7 @@ def _import_all(name: str) -> None:
 
 
 def install() -> None:
-    """Let ``import cupy`` import the array namespace of emulated devices from now on, also if CuPy is installed.
+    """Let ``import cupy`` import the array namespace of emulated devices from now on, even if CuPy is installed.
 
     Raises:
         RuntimeError: CuPy has been imported already.

@@ -58,7 +58,7 @@ class ReachableMemory:
             for place in range(0, len(packed) - _WORD + 1, _HALF)
         ]
         self._bounds: list[tuple[int, int]] = []
-        self._unread: list[tuple[int, int, int]] = []  # the begin, the end, and the distance of the places of words
+        self._unread: list[tuple[int, int, int]] = []  # the start, the end, and the distance of the places of words
         self._words: list[int] = []  # the addresses in the memory that was read, in ascending order
         self._unfollowed = sorted(self._arguments)  # the words whose blocks have not been looked up
 

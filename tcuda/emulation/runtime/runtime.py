@@ -1186,7 +1186,7 @@ class EmulatedRuntime:
         return -1 if owner is None else owner.index, begin, end
 
     def memoryBounds(self) -> list[tuple[int, int]]:
-        """Return the begin and the end of ranges, in which all memory lies that a device can reach."""
+        """Return the start and the end of ranges, in which all memory lies that a device can reach."""
         with self._lock:
             return self._memory.bounds()
 

@@ -25,7 +25,7 @@ of a process initialises CUPTI, whatever its activities are, and a failure holds
 class ProfilerStarts:
     """Calls ``before`` when torch's profiler is about to start, from :meth:`begin` to :meth:`end`.
 
-    The program may import torch before or after the begin, or never. In a torch that lacks one of the two functions,
+    The program may import torch before or after the start, or never. In a torch that lacks one of the two functions,
     nothing is replaced.
 
     Args:

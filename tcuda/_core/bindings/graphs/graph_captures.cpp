@@ -11,7 +11,7 @@ namespace nb = nanobind;
 namespace tcuda {
 namespace {
 
-// The time from before the begin of a capture until the ledger knows the capture.
+// The time from before the start of a capture until the ledger knows the capture.
 class AboutToCapture {
 public:
     explicit AboutToCapture(CaptureGate &gate) : gate_(gate) { gate_.begin_capture(); }

@@ -138,7 +138,7 @@ int ExpandableSegments::grow_without_window(Heap &heap, Block *hole, std::size_t
     return grow_by(heap, hole, needed_at(hole, size), size, limit, stack);
 }
 
-// The memory that a request needs at the begin of a hole.
+// The memory that a request needs at the start of a hole.
 std::size_t ExpandableSegments::needed_at(const Block *hole, std::size_t size) {
     const std::size_t beside = hole->before != nullptr && hole->before->is_free() ? hole->before->size : 0;
     return std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
@@ -167,7 +167,7 @@ int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std
     return status;
 }
 
-// Maps memory at the begin of a hole, and makes that part a free block.
+// Maps memory at the start of a hole, and makes that part a free block.
 int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId stack) {
     Segment &segment = *heap.expandable;
     if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm

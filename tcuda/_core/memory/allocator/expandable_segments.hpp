@@ -48,7 +48,7 @@ public:
     bool has_too_many_windows(const Heap &heap) const { return has_windows(heap) && Windows::are_full(heap); }
     void unmap_stale_windows(Heap &heap, std::uint64_t settled) { windows_.unmap_stale(heap, settled); }
 
-    // Maps memory at the begin of a hole, as much as the request needs beside the free memory of the heap, or more.
+    // Maps memory at the start of a hole, as much as the request needs beside the free memory of the heap, or more.
     // Returns a status.
     int grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
     // The same without regard to free memory that is not beside the hole.

@@ -10,7 +10,7 @@
 namespace tcuda {
 
 // Pieces of physical memory of a heap at a second range of addresses, side by side. Their first addresses are their
-// homes. An open window uses the end of its first piece, the begin of its last piece, and the pieces between as a
+// homes. An open window uses the end of its first piece, the start of its last piece, and the pieces between as a
 // whole. This memory is then used through the window only: blocks with the state `elsewhere` stand at home, and the
 // segment of the window has blocks. The segment of a closed window has none.
 struct Window {

@@ -70,15 +70,15 @@ public:
 
 private:
     // A free block of the expandable segment, and the whole pieces in the block. The block may begin with the end of a
-    // piece, and end with the begin of a piece.
+    // piece, and end with the start of a piece.
     struct Run {
         Address begin, end;
         Block *block;
-        Address first = 0, last = 0; // the begin and the end of the whole pieces
+        Address first = 0, last = 0; // the start and the end of the whole pieces
 
         std::size_t size() const { return last - first; }
     };
-    // A free part at the begin or at the end of a piece that is in use.
+    // A free part at the start or at the end of a piece that is in use.
     struct Part {
         Address piece = 0;
         std::size_t size = 0;

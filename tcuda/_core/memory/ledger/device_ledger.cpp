@@ -151,7 +151,7 @@ Block *DeviceLedger::take_from_source(Lock &lock, const std::shared_ptr<External
 }
 
 void DeviceLedger::give_back_everything(Lock &lock, const Stream *current, bool keep_spare) {
-    if (!captures_.any()) // as torch counts, also if there is nothing to give back
+    if (!captures_.any()) // as torch counts, even if there is nothing to give back
         ++statistics_.num_sync_all_streams;
     reclaimer_.give_back_everything(lock, current, keep_spare);
 }

@@ -107,7 +107,7 @@ public:
     // The body of a conditional node, which is a part of a capture with a number of its own.
     void begin_part(CaptureId capture, CaptureId part);
     void end_part(CaptureId part) noexcept;
-    // Keeps the allocations that have one of these addresses until release_holds() or release_graph(), also if they are
+    // Keeps the allocations that have one of these addresses until release_holds() or release_graph(), even if they are
     // freed before. Leaves out the allocations that were made in the capture. Returns where the allocations begin.
     std::vector<Address> hold(const std::vector<Address> &addresses, CaptureId capture);
     // Lets go of those `held` addresses that are on this device. The memory goes back once the device has done the

@@ -16,7 +16,7 @@ public:
             return block;
         if (!live_.may_contain(address)) // kernels have sizes among their parameters, too
             return nullptr;
-        // The next begin of a block below the address. For an address far behind the begin, or a number that is no
+        // The next start of a block below the address. For an address far behind the start, or a number that is no
         // address, the search gives up as soon as sorting all blocks takes no longer.
         if (ordered_.empty() && live_.are_aligned()) {
             Address begin = address / unit * unit;

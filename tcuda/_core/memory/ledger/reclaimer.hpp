@@ -34,7 +34,7 @@ public:
     Reclaimer &operator=(const Reclaimer &) = delete;
 
     // Gives back up to `enough` bytes that no stream works on, before an allocation on `current` that needs new memory:
-    // the memory of destroyed streams, also if another stream has adopted and not used the memory; free memory of all
+    // the memory of destroyed streams, even if another stream has adopted and not used the memory; free memory of all
     // streams if the limit forbids to take more; and the same with trim:always. Waits for nothing. Throws DriverError.
     void give_back_idle(Lock &lock, std::size_t enough, Stream current);
 

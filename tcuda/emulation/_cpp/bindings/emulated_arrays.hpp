@@ -47,7 +47,7 @@ public:
     bool make(Made *made, PyObject *shape, PyObject *dtype, PythonLedger &ledger, int device, Stream stream) const;
 
     // Makes an array as make(), on the current stream. `find_ledger` returns the ledger. Returns null without an error
-    // also if `dtypes` does not have `dtype`, or if work is not done at once.
+    // even if `dtypes` does not have `dtype`, or if work is not done at once.
     PyObject *create(PyObject *shape, PyObject *dtype, PyObject *find_ledger, const EmulatedWork &work) const;
 
     // Makes the view array[slice]. Returns null without an error if an end of the slice does not fit into 64 bits.

@@ -119,7 +119,7 @@ def _attribute_of_array(array: Code, kind: Array, name: str) -> Value | None:
 
 def _end_of_array(array: Code, kind: Array, name: str) -> Intrinsic:
     def translate(scope: Scope) -> Value:
-        """Return the iterator at the begin or behind the end of an array with one axis."""
+        """Return the iterator at the start or behind the end of an array with one axis."""
         if kind.ndim != 1:
             raise NotImplementedError(f"{name}() of an array with {kind.ndim} axes; only one axis is supported.")
         return Code(

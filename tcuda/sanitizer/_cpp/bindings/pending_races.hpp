@@ -28,7 +28,7 @@ public:
 
     PendingRaces();
 
-    // Registers close() for the begin of the end of the interpreter: the queue then calls Python no more. The caller
+    // Registers close() for the start of the end of the interpreter: the queue then calls Python no more. The caller
     // holds Python's lock.
     void close_at_exit();
 

@@ -13,7 +13,7 @@ namespace tcuda::cupti {
 
 using Memory = watch::CopyEnd::Memory;
 
-// Tells the watch of copies. At the begin of the call, the watch only looks for protected memory.
+// Tells the watch of copies. At the start of the call, the watch only looks for protected memory.
 inline void tell(const SeenCall &call, watch::CallStream stream, const watch::Copy &copy) {
     if (!call.entered)
         call.watch.copied(stream, copy);

@@ -36,7 +36,7 @@ struct KnownObject {
     PlannedTransform transform;
 };
 
-// The objects that have been made, or have got pointers, since the interception began. The mutex is a leaf.
+// The objects that have been made, or have received pointers, since the interception began. The mutex is a leaf.
 class KnownMemory {
 public:
     static KnownMemory &instance();

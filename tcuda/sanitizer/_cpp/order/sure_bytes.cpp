@@ -123,7 +123,7 @@ CommonBytes common_bytes(const Use &left, const Use &right, const Overlap &overl
         meet_writes(other, one, overlap, &found);
         if (found.any && work() >= little_work)
             break;
-        // Both sides look, also if the first side has found bytes.
+        // Both sides look, even if the first side has found bytes.
         const bool one_looked = one.look(), other_looked = other.look();
         goes_on = one_looked || other_looked;
     }

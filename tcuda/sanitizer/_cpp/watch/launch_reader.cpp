@@ -305,7 +305,7 @@ private:
         for (std::size_t place = 0; place < notes.memory.size(); ++place) {
             const NotedMemory &memory = notes.memory[place];
             const LiveRange &live = noted_live_[place];
-            // The function of a library may have got addresses of the host: a factor, or the place of a result.
+            // The function of a library may have received addresses of the host: a factor, or the place of a result.
             const bool is_live = live.contains(memory.region.address());
             if (!is_live && (!exclusive || !memory.extent_known))
                 continue;

@@ -49,7 +49,7 @@ public:
     abi::Range open_slot(unsigned slot, std::uintptr_t address, abi::Range memory, bool shared) noexcept;
     // Called when no thread runs any more, while the memory of the launch still exists.
     void finish() noexcept;
-    // Called before others use the module, also if the launch has not ended.
+    // Called before others use the module, even if the launch has not ended.
     void leave_module() noexcept;
 
     bool failed() const { return failed_; }
