@@ -183,11 +183,6 @@ class KernelFinding(Finding):
         """The kind of the finding, with the kernel."""
         return _capital(self.as_dict()["words"]["title"])
 
-    @property
-    def details(self) -> str:
-        """The finding in words, without the heading."""
-        return self._lines(self.as_dict()["words"])
-
     def _lines(self, words: Mapping[str, Any], *advice: str) -> str:
         """Return the words below the heading, with ``advice`` before the line of the launch."""
         places = {place["what"]: _place(place) for place in words["places"]}
@@ -199,9 +194,8 @@ class KernelFinding(Finding):
         return "\n".join([f"  Memory: {self.memory.text}{allocated}", *accesses, *advice, *launched])
 
     @property
-    def _text(self) -> str:
-        words = self.as_dict()["words"]
-        return f"{_capital(words['title'])}: {words['sentence']}\n{self.details}"
+    def _first_line(self) -> str:
+        return f"{self.heading}: {self.as_dict()['words']['sentence']}"
 
     def _data(self) -> dict[str, Any]:
         memory = self.memory
@@ -264,7 +258,7 @@ class KernelRace(KernelFinding, Race):
         return self._lines(words, f"  Missing: {words['missing']['sentence']}")
 
     def __str__(self) -> str:
-        return self._text
+        return f"{self._first_line}\n{self.details}"
 
     def _data(self) -> dict[str, Any]:
         return {**super()._data(), "benign": self.benign}

@@ -40,8 +40,13 @@ class UnwrittenRead(KernelFinding):
         ('twice', 'x[0]', 1, 2)
     """
 
+    @property
+    def details(self) -> str:
+        """The read in words, without the heading."""
+        return self._lines(self.as_dict()["words"])
+
     def __str__(self) -> str:
-        return f"{self._text}\n  {self.as_dict()['words']['missing']['sentence']}"
+        return f"{self._first_line}\n{self.details}\n  {self.as_dict()['words']['missing']['sentence']}"
 
     def _data(self) -> dict[str, Any]:
         return {**super()._data(), "advice": _ADVICE}

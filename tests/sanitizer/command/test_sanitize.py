@@ -735,7 +735,7 @@ def test_races_in_kernels_are_found_on_demand(sanitize: Sanitize, tmp_path: Path
     assert (found["kernel"], found["count"], found["processes"]) == ("total", 7, [])
     data = embedded((tmp_path / "page.html").read_text())
     assert data["races"][0]["kernel"] == "total"
-    assert data["races"][0]["memory"] == "element 0 of `out` (float32, shape (1,))"
+    assert data["races"][0]["words"]["shared"] == "both touch element 0 of `out` (float32, shape (1,))"
     assert data["races"][0]["current"]["excerpt"][1] == [2, "    out[0] += x[threadIdx.x];"]
 
 
