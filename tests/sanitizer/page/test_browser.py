@@ -93,8 +93,8 @@ def test_a_browser_shows_what_is_missing(show: Callable[..., Document]) -> None:
         "Missingside.wait_stream(main) before train.py:14The stream side does not wait for the stream main."
     ]
     assert words_of(document, "p", "what") == [
-        "Add writes out on main of device 0",
-        "Multiply reads a on side of device 0",
+        "add writes out on main of device 0",
+        "multiply reads a on side of device 0",
         "Both touch elements 0 to 63",
     ]
     assert words_of(document, "p", "place") == [f"{FILE}:12", f"{FILE}:14"]

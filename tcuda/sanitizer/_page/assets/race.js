@@ -39,7 +39,7 @@ const raceView = (() => {
     const { text, launch } = wordsOf(race, access);
     return element("section", { className: "access" },
       element("h3", {}, title),
-      element("p", { className: "what" }, capital(text)),
+      element("p", { className: "what" }, race.kernel ? capital(text) : text), // the name of an operation stays as it is
       element("p", { className: "place" }, site ? `${site.file}:${site.line}` : "unknown line"),
       ...(launch ? [element("p", { className: "place" }, `in the graph launched at ${launch.file}:${launch.line}`)] : []),
       ...sourceLines(site, access.excerpt),
