@@ -60,16 +60,17 @@ def _wait(before: Frame | None, waiting: StreamName, other: StreamName, *, is_la
     where = f"the launch in {line_of(before)}" if is_launch else line_of(before)
     call = wait_of(waiting, other)
     if waiting.is_code and other.is_code:
-        return Missing(call, before, f"`{call}` before {where} orders them.")
+        return Missing(call, before, f"`{call}` before {where} orders them.", before is None)
     return Missing(call, before, f"A wait of {_word(waiting)} for {_word(other)} before {where} orders them.")
 
 
 def _synchronization(before: Frame | None, stream: StreamName | None) -> Missing:
     if stream is None:
-        return Missing("tcuda.synchronize()", before, f"`tcuda.synchronize()` before {line_of(before)} orders them.")
+        call = "tcuda.synchronize()"
+        return Missing(call, before, f"`{call}` before {line_of(before)} orders them.", before is None)
     call = f"{_code(stream)}.synchronize()"
     if stream.is_code:
-        return Missing(call, before, f"`{call}` before {line_of(before)} orders them.")
+        return Missing(call, before, f"`{call}` before {line_of(before)} orders them.", before is None)
     return Missing(call, before, f"A synchronization of {stream.text} before {line_of(before)} orders them.")
 
 

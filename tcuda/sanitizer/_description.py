@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda.sanitizer._advice import missing_order
 from tcuda.sanitizer._doubt import doubt_of
-from tcuda.sanitizer._race import TOUCHES, Race, access_of, allocation_of
+from tcuda.sanitizer._race import Race, access_of, allocation_of
 from tcuda.sanitizer._stacks import frames, users
 from tcuda.sanitizer._stream_names import stream_names
+from tcuda.sanitizer._words import TOUCHES
 
 if TYPE_CHECKING:
     from tcuda import _core

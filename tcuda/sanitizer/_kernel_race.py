@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tcuda.sanitizer._race import Finding, Race, RaceAccess
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tcuda.sanitizer._stacks import Frame
 
 KIND, BENIGN = "race in a kernel", "benign race in a kernel"
@@ -83,7 +85,7 @@ class KernelRaceAccess(RaceAccess):
     @property
     def text(self) -> str:
         """The access in words, with its line."""
-        where = "unknown line" if self.line is None else _place(self.line)
+        where = "unknown line" if self.line is None else f"{self.line.filename}:{self.line.line}"
         source = f"\n        {self.source}" if self.source else ""
         return f"{where}: {self.words}{source}"
 
@@ -179,23 +181,26 @@ class KernelFinding(Finding):
     @property
     def heading(self) -> str:
         """The kind of the finding, with the kernel."""
-        return f"{self.kind.capitalize().replace('a kernel', 'the kernel')} `{self.kernel}`"
+        return _capital(self.as_dict()["words"]["title"])
+
+    def _lines(self, words: Mapping[str, Any], *advice: str) -> str:
+        """Return the words below the heading, with ``advice`` before the line of the launch."""
+        places = {place["what"]: _place(place) for place in words["places"]}
+        allocated = f", allocated at {places['allocated at']}" if "allocated at" in places else ""
+        sides = [f"    {_place(side['place'])}: {side['text']}" for side in words["sides"]]
+        sources = [f"\n        {side['source']}" if side["source"] else "" for side in words["sides"]]
+        launched = [f"  Launched at {places['launched at']}"] if "launched at" in places else []
+        accesses = map("".join, zip(sides, sources, strict=True))
+        return "\n".join([f"  Memory: {self.memory.text}{allocated}", *accesses, *advice, *launched])
 
     @property
-    def _memory_text(self) -> str:
-        allocated = next(iter(self.allocation.stack), None) if self.allocation is not None else None
-        where = f", allocated at {_place(allocated)}" if allocated is not None else ""
-        return f"  Memory: {self.memory.text}{where}"
+    def _first_line(self) -> str:
+        return f"{self.heading}: {self.as_dict()['words']['sentence']}"
 
-    @property
-    def _launch_text(self) -> list[str]:
-        launched = next(iter(self.current.launch_stack or self.current.stack), None)
-        return [] if launched is None else [f"  Launched at {_place(launched)}"]
-
-    def as_dict(self) -> dict[str, Any]:
+    def _data(self) -> dict[str, Any]:
         memory = self.memory
         return {
-            **super().as_dict(),
+            **super()._data(),
             "kernel": self.kernel,
             "memory": {
                 "space": memory.space,
@@ -249,29 +254,19 @@ class KernelRace(KernelFinding, Race):
     @property
     def details(self) -> str:
         """The race in words, without the heading."""
-        lines = [
-            self._memory_text,
-            f"    {self.previous.text}",
-            f"    {self.current.text}",
-            f"  Missing: {self.missing.sentence}",
-            *self._launch_text,
-        ]
-        return "\n".join(lines)
+        words = self.as_dict()["words"]
+        return self._lines(words, f"  Missing: {words['missing']['sentence']}")
 
     def __str__(self) -> str:
-        same = ", and write the same value" if self.benign else ""
-        return f"{self.heading}: two threads use the same memory, and nothing orders them{same}.\n{self.details}"
+        return f"{self._first_line}\n{self.details}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the race as plain data, which :mod:`json` can write.
-
-        Example:
-            >>> data = race.as_dict()  # the race above
-            >>> data["kernel"], data["memory"]["text"]
-            ('total', 'element 0 of `out` (int32, shape (1,))')
-        """
-        return {**super().as_dict(), "benign": self.benign}
+    def _data(self) -> dict[str, Any]:
+        return {**super()._data(), "benign": self.benign}
 
 
-def _place(frame: Frame) -> str:
-    return f"{frame.filename}:{frame.line}"
+def _place(place: Mapping[str, Any] | None) -> str:
+    return "unknown line" if place is None else f"{place['file']}:{place['line']}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

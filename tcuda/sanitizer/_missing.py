@@ -15,8 +15,10 @@ class Missing(NamedTuple):
         call: The call that makes the order, such as ``"side.wait_stream(main)"``.
         before: The frame before whose line the call belongs; None if that line is not known.
         sentence: A sentence that names the call and the line.
+        says_more: Whether the sentence says more than the call and the line.
     """
 
     call: str
     before: Frame | None
     sentence: str
+    says_more: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcuda.sanitizer import _elements, _stacks
+from tcuda.sanitizer import _elements, _stacks, _words
 from tcuda.sanitizer._access import Access, AccessType, torchs_text
 from tcuda.sanitizer._elements import Region, elements
 from tcuda.sanitizer._html import framed
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from tcuda.sanitizer._missing import Missing
     from tcuda.sanitizer._stacks import Frame
     from tcuda.sanitizer._stream_names import StreamName
-
-
-TOUCHES = "read by the host", "write by the host"
-"""Accesses of the program itself, of which only the first byte is known."""
 
 
 @dataclass(frozen=True)
@@ -219,11 +215,25 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as plain data, which :mod:`json` can write.
 
+        ``"words"`` has the words that all reports print.
+
         Example:
             >>> data = finding.as_dict()  # the finding above
             >>> data["kind"], data["current"]["operation"]
             ('read after write', 'multiply')
+            >>> data["words"]["title"], data["words"]["shared"]
+            ('read after write', 'both touch elements 0 to 999')
         """
+        data = self._data()
+        return {**data, "words": _words.words_of(data, says_more=self._advice_says_more)}
+
+    @property
+    def _advice_says_more(self) -> bool:
+        """Whether the advice says more than the missing call and its line."""
+        return True
+
+    def _data(self) -> dict[str, Any]:
+        """Return the plain data without the words."""
         return {
             "kind": self.kind,
             "confidence": self.confidence,
@@ -286,17 +296,16 @@ class Race(Finding):
         """The part of the text that torch does not have."""
         current, previous = self.current, self.previous
         _, size = self.overlap
-        kind = f"use after free, {self.kind}" if self.use_after_free else self.kind
-        doubt = "" if self.doubt is None else f" {self.doubt}"
+        words = self.as_dict()["words"]
+        first, second = words["sides"]
+        kind = f"{words['title']}, {self.kind}" if self.use_after_free else words["title"]
+        doubt = "" if words["doubt"] is None else f" {words['doubt']}"
         shared = (
-            f"{size} {'byte' if size == 1 else 'bytes'}. The current access: {current.where}. "
-            f"The previous access: {previous.where}."
+            f"{size} {'byte' if size == 1 else 'bytes'}. The current access: {second['memory']}. "
+            f"The previous access: {first['memory']}."
         )
-        if current.host and current.operation in TOUCHES and current.elements is not None:
-            shared = (
-                f"the host touches byte {current.elements.first} of the {current.region.size} bytes of the previous "
-                "access first, and perhaps other bytes later."
-            )
+        if current.host and current.operation in _words.TOUCHES and current.elements is not None:
+            shared = f"{words['shared']}."
         lines = [
             f"Kind: {kind}. Confidence: {self.confidence}.{doubt}",
             f"Shared memory: {shared}",
@@ -312,7 +321,7 @@ class Race(Finding):
             if self.previous_allocation.freed_stack is not None:
                 lines += ["The memory of the previous access was freed with stack trace:"]
                 lines += [_stacks.text(self.previous_allocation.freed_stack).rstrip() or "  (not known)"]
-        lines += [f"Missing order: {self.missing.sentence}"]
+        lines += [f"Missing order: {words['missing']['sentence']}"]
         return "\n".join(lines)
 
     @property
@@ -330,17 +339,14 @@ class Race(Finding):
         torchs = torchs_text(self.data_ptr, self.allocation_stack_trace, *self.torchs_accesses)
         return f"{torchs.rstrip()}\n\n{self.details}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the race as plain data, which :mod:`json` can write.
+    @property
+    def _advice_says_more(self) -> bool:
+        return self.missing.says_more
 
-        Example:
-            >>> data = race.as_dict()  # the race above
-            >>> data["kind"], data["current"]["operation"]
-            ('read after write', 'multiply')
-        """
+    def _data(self) -> dict[str, Any]:
         before = self.missing.before
         return {
-            **super().as_dict(),
+            **super()._data(),
             "use_after_free": self.use_after_free,
             "doubt": self.doubt,
             "missing": self.missing.call,

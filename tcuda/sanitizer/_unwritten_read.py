@@ -43,20 +43,13 @@ class UnwrittenRead(KernelFinding):
     @property
     def details(self) -> str:
         """The read in words, without the heading."""
-        return "\n".join([self._memory_text, f"    {self.current.text}", *self._launch_text])
+        return self._lines(self.as_dict()["words"])
 
     def __str__(self) -> str:
-        return f"{self.heading}: nothing has written what the kernel reads.\n{self.details}\n  {_ADVICE}"
+        return f"{self._first_line}\n{self.details}\n  {self.as_dict()['words']['missing']['sentence']}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the read as plain data, which :mod:`json` can write.
-
-        Example:
-            >>> data = read.as_dict()  # the read above
-            >>> data["kernel"], data["kind"]
-            ('twice', 'read of unwritten memory in a kernel')
-        """
-        return {**super().as_dict(), "advice": _ADVICE}
+    def _data(self) -> dict[str, Any]:
+        return {**super()._data(), "advice": _ADVICE}
 
 
 def unwritten_read(

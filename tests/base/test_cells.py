@@ -17,7 +17,6 @@ from support.found_races import FoundAccess, FoundRace, stack
 from tcuda._base.cells import shown
 from tcuda.sanitizer._description import race_of
 from tcuda.sanitizer._errors import RaceWarning
-from tcuda.sanitizer._page import site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,13 +95,9 @@ def test_a_magic_command_inside_a_cell_is_left_out(ipython: dict[str, int], runt
     assert [frame.filename for frame in race.current.stack] == ["<timed exec>", "cell [3]"]
 
 
-def test_the_page_takes_a_cell_for_code_of_the_user(ipython: dict[str, int], runtime: Runtime) -> None:
-    frames = race_in(("add", "/usr/lib/python3.11/json/decoder.py", 5), ("<module>", CELL, 2)).current.as_dict()[
-        "stack"
-    ]
-    found = site(frames)
-    assert found is not None
-    assert found["filename"] == "cell [3]"
+def test_the_words_take_a_cell_for_code_of_the_user(ipython: dict[str, int], runtime: Runtime) -> None:
+    race = race_in(("add", "/usr/lib/python3.11/json/decoder.py", 5), ("<module>", CELL, 2))
+    assert race.as_dict()["words"]["sides"][1]["place"] == {"file": "cell [3]", "line": 2}
 
 
 @pytest.mark.emulated

@@ -168,10 +168,7 @@ def test_the_host_is_known_to_touch_one_byte_of_the_range_of_a_copy(runtime: Run
     )
     copy = FoundAccess(operation="copy", region=(0x1000, 1, (65536,), (1,)))
     race = described(FoundRace(touch, copy, overlap=(0x1028, 1)))
-    assert (
-        "Shared memory: the host touches byte 40 of the 65536 bytes of the previous access first, and perhaps other "
-        "bytes later."
-    ) in race.details
+    assert "Shared memory: the host touches byte 40 of 65,536 first, and perhaps other bytes later." in race.details
     assert race.current.where == "byte 40 of 65536"
     assert race.overlap == (0x1028, 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.snapshots import NASTY, frame
+from tcuda.sanitizer._words import words_of
 
 BASE = 0x7F0000000000
 MAIN, SIDE, OTHER = 0, 0x51, 0x62
@@ -130,13 +131,18 @@ def unwritten_read(**more: Any) -> dict[str, Any]:
     }
 
 
+def _worded(finding: dict[str, Any]) -> dict[str, Any]:
+    return {"words": words_of(finding), **finding}
+
+
 def report(*races: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return a report of ``races``."""
+    races = tuple(_worded(one) for one in races)
+    more["unwritten_reads"] = [_worded(one) for one in more.get("unwritten_reads", ())]
     exact, possible = [[one for one in races if bool(one["doubt"]) is doubtful] for doubtful in (False, True)]
     return {
         "version": 1,
         "races": exact,
-        "unwritten_reads": [],
         "possible": possible,
         "operations": 20,
         "suppressed": 0,

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.console import print_table
 from tcuda._base.messages import printable
-from tcuda.sanitizer._command import kernel_race_summary
-from tcuda.sanitizer._page import site
-from tcuda.sanitizer._race import TOUCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +30,6 @@ _KINDS = {
 """The kinds of findings in their order, each with the nouns for those that are not shown."""
 
 _ONLY_POSSIBLE = "Only possible races were found, which leave the exit status alone. With --possible they count."
-
-_VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
 
 
 class Summary:
@@ -91,39 +85,31 @@ class Summary:
             self._screen.print(f"\nand {_several(more, *noun)}; --json and --html show all")
 
     def _race(self, number: int, race: Mapping[str, Any]) -> Iterator[str]:
+        words = race["words"]
         times = "" if race["count"] == 1 else f", {race['count']:,} times"
-        if "kernel" in race:
-            yield f"{number}. {kernel_race_summary.heading(race)}{times}"
-            for line in kernel_race_summary.details(race, self._line):
-                yield f"   {line}"
-            if race["processes"]:
-                yield f"   in {_children(race['processes'])}"
-            return
-        kind = "use after free" if race["use_after_free"] else race["kind"]
-        yield f"{number}. {'possible ' if race['doubt'] else ''}{kind}{times}"
-        for access in (race["previous"], race["current"]):
-            yield f"   {self._place(access['stack'])}  {printable(_access(access))}{self._launch(access)}"
-        touched = _touched(race)
-        if touched is not None:
-            yield f"   {touched}"
+        yield f"{number}. {printable(words['title'])}{times}"
+        for side in words["sides"]:
+            source = f": {side['source']}" if side["source"] else ""
+            launch = f", in the graph launched at {self._place(side['launch'])}" if side["launch"] else ""
+            yield f"   {self._place(side['place'])}  {printable(side['text'] + source)}{launch}"
+        places = {place["what"]: self._place(place) for place in words["places"]}
+        allocated = f", allocated at {places.pop('allocated at')}" if "allocated at" in places else ""
+        if words["shared"] is not None:
+            yield f"   {printable(words['shared'])}{allocated}"
+        for what, place in places.items():
+            yield f"   {what} {place}"
         if race["processes"]:
             yield f"   in {_children(race['processes'])}"
-        if race["doubt"]:
-            yield f"   possible: {printable(race['doubt'])}"
-        before = race["before"]
-        if race["missing"] and before:
-            yield f"   missing: {printable(race['missing'])} before {self._line(before['file'], before['line'])}"
+        if words["doubt"]:
+            yield f"   possible: {printable(words['doubt'])}"
+        missing = words["missing"]
+        if missing["call"] and missing["place"] and "kernel" not in race:
+            yield f"   missing: {printable(missing['call'])} before {self._place(missing['place'])}"
         else:
-            yield f"   {'missing: ' if race['missing'] else ''}{printable(race['advice'])}"
+            yield f"   {'missing: ' if missing['call'] else ''}{printable(missing['sentence'])}"
 
-    def _place(self, stack: Sequence[dict[str, Any]]) -> str:
-        """Return the line of the program to which a stack belongs."""
-        frame = site(stack)
-        return "unknown line" if frame is None else self._line(frame["filename"], frame["line"])
-
-    def _launch(self, access: Mapping[str, Any]) -> str:
-        """Return where the graph of an access was launched, if the access is in a graph."""
-        return f", in the graph launched at {self._place(access['launch_stack'])}" if access["launch_stack"] else ""
+    def _place(self, place: Mapping[str, Any] | None) -> str:
+        return "unknown line" if place is None else self._line(place["file"], place["line"])
 
     def _line(self, file: str, line: int) -> str:
         return f"{printable(file.removeprefix(self._folder))}:{line}"
@@ -140,36 +126,6 @@ class Summary:
         if len(syncs) > _MOST_SHOWN:
             self._screen.print(f"and {_several(len(syncs) - _MOST_SHOWN, 'more line')}; --json and --html show all")
         self._screen.print()
-
-
-def _access(access: Mapping[str, Any]) -> str:
-    what = f" {access['argument']}" if access["argument"] else " memory"
-    doubt = " (possibly)" if access["confidence"] == "possible" else ""
-    return f"{access['operation']} {_VERBS[access['kind']]}{what}{doubt} on {_stream(access)}"
-
-
-def _stream(access: Mapping[str, Any]) -> str:
-    if access["device"] < 0:
-        return "the host"
-    return f"{access['stream_name']} of device {access['device']}"
-
-
-def _touched(race: Mapping[str, Any]) -> str | None:
-    """Return the elements that both accesses touch, in words, as the access with the larger elements counts them."""
-    current = race["current"]
-    if current["host"] and current["operation"] in TOUCHES and current["element_range"] is not None:
-        first, size = current["element_range"][0], math.prod(current["shape"])
-        return f"the host touches byte {first:,} of {size:,} first, and perhaps other bytes later"
-    counted = [access for access in (race["current"], race["previous"]) if access["element_range"] is not None]
-    if not counted:
-        return None
-    access = max(counted, key=lambda access: int(access["itemsize"]))
-    first, last = access["element_range"]
-    noun = "byte" if access["itemsize"] == 1 and len(access["shape"]) == 1 else "element"
-    is_same = all(other["element_range"] == access["element_range"] for other in counted)
-    where = "" if is_same or not access["argument"] else f" of {printable(access['argument'])}"
-    touched = f"{noun} {first:,}{where}" if first == last else f"{noun}s {first:,} to {last:,}{where}"
-    return f"both touch {touched}"
 
 
 def _total(report: Mapping[str, Any]) -> str:

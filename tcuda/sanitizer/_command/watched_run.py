@@ -20,7 +20,7 @@ from tcuda._base.terminal import working
 from tcuda._base.wings import wing_module
 from tcuda._device._sync_debug import SyncCounter
 from tcuda._runtime import is_emulated
-from tcuda.sanitizer import _process_reports, check
+from tcuda.sanitizer import _process_reports, _words, check
 from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
 from tcuda.sanitizer._command.race_report import REPORT, Output
 from tcuda.sanitizer._suppressions import VARIABLE as SUPPRESSIONS
@@ -124,11 +124,12 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
 
 
 def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, Any]:
-    """Take the frames of the command away from the stacks of ``report``, and return ``report``."""
+    """Take the frames of the command away from the stacks and the words of ``report``, and return ``report``."""
     for race in (*report["races"], *report["unwritten_reads"], *report["possible"]):
         for part in filter(None, map(race.get, _PARTS)):
             for name in _STACKS & part.keys():
                 part[name] = part[name] and without_callers(part[name], command)
+        race["words"] = _words.words_of(race, says_more=race["words"]["missing"]["says_more"])
     return report
 
 

@@ -6,6 +6,5 @@ A report is the result of ``Report.as_dict()``, or the content of a file of ``tc
 from __future__ import annotations
 
 from tcuda.sanitizer._page.page import render
-from tcuda.sanitizer._page.sources import site
 
-__all__ = ["render", "site"]
+__all__ = ["render"]

@@ -61,7 +61,6 @@ class _Packer:
         }
 
     def _race(self, race: Mapping[str, Any]) -> dict[str, Any]:
-        before = race.get("before")
         previous = race.get("previous")
         allocation = race["allocation"]
         freed = race.get("previous_allocation")
@@ -69,10 +68,7 @@ class _Packer:
             "kind": race["kind"],
             "useAfterFree": race.get("use_after_free", False),
             "count": race["count"],
-            "doubt": race.get("doubt"),
-            "missing": race.get("missing"),
-            "advice": race.get("advice"),
-            "before": before and (before["file"], before["line"]),
+            "words": race["words"],
             "elements": race["element_range"],
             "overlap": _extent(race["overlap"], allocation),
             "allocation": allocation and self._allocation(allocation),
@@ -82,7 +78,6 @@ class _Packer:
             "current": self._access(race["current"], allocation),
             "events": [self._event(event) for event in race.get("neighbours", ())],
             "kernel": race.get("kernel"),
-            "memory": race["memory"]["text"] if "memory" in race else None,
         }
 
     def _access(self, access: Mapping[str, Any], allocation: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -95,13 +90,9 @@ class _Packer:
             "streamName": access["stream_name"],
             "confidence": access["confidence"],
             "number": access["number"],
-            "shape": access.get("shape"),
-            "isBytes": access.get("itemsize") == 1 and len(access.get("shape", ())) == 1,
-            "elements": access.get("element_range"),
             "extent": _extent_of(access, allocation),
             "stack": self._stack(access["stack"]),
             "launchStack": self._stack(access["launch_stack"]),
-            "words": access.get("words"),
             "line": access.get("line"),
             "excerpt": access.get("excerpt"),
         }

@@ -6,24 +6,16 @@ import io
 import linecache
 import tokenize
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcuda._base.files import read_regular_file
-from tcuda._viz.shared import Stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 _AROUND = 3
 _LARGEST_FILE = 1 << 24  # bytes
 _LONGEST_LINE = 300  # characters
-
-
-def site(stack: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the frame of ``stack`` that most likely is the user's own code; None for an empty stack."""
-    stacks = Stacks()
-    found = stacks.site(stacks.number(stack))
-    return None if found is None else stacks.frames[found]._asdict()
 
 
 class Sources:
@@ -64,4 +56,4 @@ def lines_of(file: str) -> list[str]:
         return []
 
 
-__all__ = ["Sources", "lines_of", "site"]
+__all__ = ["Sources", "lines_of"]

@@ -594,7 +594,7 @@ def test_the_summary_counts_races_and_reads_apart(capsys: pytest.CaptureFixture[
     reads = [unwritten_read(count=number) for number in range(2, 14)]
     lines = summary(report(unwritten_reads=reads[:1]), capsys)
     assert lines[1:3] == [
-        "1. read of unwritten memory in the kernel total, 2 times",
+        "1. read of unwritten memory in the kernel `total`, 2 times",
         "   kernel.cu:2  thread (1, 0, 0) of block (0, 0, 0) writes: out[0] += x[i];",
     ]
     assert lines[-1] == "No race, and 1 read of unwritten memory, seen 2 times, in 20 operations."
@@ -721,7 +721,7 @@ def test_races_in_kernels_are_found_on_demand(sanitize: Sanitize, tmp_path: Path
     assert (done.returncode, done.stdout) == (1, "memory,races\n")
     assert done.stderr.splitlines()[:10] == [
         "",
-        "1. race in the kernel total, 7 times",
+        "1. race in the kernel `total`, 7 times",
         "   kernel.cu:2  thread (0, 0, 0) of block (0, 0, 0) writes: out[0] += x[threadIdx.x];",
         "   kernel.cu:2  thread (3, 0, 0) of block (0, 0, 0) reads: out[0] += x[threadIdx.x];",
         "   both touch element 0 of `out` (float32, shape (1,)), allocated at program.py:14",
@@ -735,7 +735,7 @@ def test_races_in_kernels_are_found_on_demand(sanitize: Sanitize, tmp_path: Path
     assert (found["kernel"], found["count"], found["processes"]) == ("total", 7, [])
     data = embedded((tmp_path / "page.html").read_text())
     assert data["races"][0]["kernel"] == "total"
-    assert data["races"][0]["memory"] == "element 0 of `out` (float32, shape (1,))"
+    assert data["races"][0]["words"]["shared"] == "both touch element 0 of `out` (float32, shape (1,))"
     assert data["races"][0]["current"]["excerpt"][1] == [2, "    out[0] += x[threadIdx.x];"]
 
 

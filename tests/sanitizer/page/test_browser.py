@@ -23,6 +23,7 @@ from support.race_reports import (
     unwritten_read,
 )
 from support.snapshots import NASTY
+from tcuda.sanitizer import _words as sanitizer_words
 from tcuda.sanitizer._page import render
 
 if TYPE_CHECKING:
@@ -91,16 +92,20 @@ def test_a_browser_shows_what_is_missing(show: Callable[..., Document]) -> None:
     assert words_of(document, "div", "fix") == [
         "Missingside.wait_stream(main) before train.py:14The stream side does not wait for the stream main."
     ]
-    assert words_of(document, "p", "what") == ["add writes out on main", "multiply reads a on side"]
+    assert words_of(document, "p", "what") == [
+        "add writes out on main of device 0",
+        "multiply reads a on side of device 0",
+        "Both touch elements 0 to 63",
+    ]
     assert words_of(document, "p", "place") == [f"{FILE}:12", f"{FILE}:14"]
-    assert "add: elements 0 to 63 of 256" in document.words
+    assert "add: elements 0 to 63 of 256 of the argument |out" in document.words
     assert "1.00 KiB (1,024 B) at 0x7f0000000000" in document.words
 
 
 def test_a_browser_shows_a_race_in_a_kernel(show: Callable[..., Document]) -> None:
     document = show(report(race_in_kernel(count=3)))
     threads = [f"Thread ({thread}, 0, 0) of block (0, 0, 0) writes" for thread in (0, 1)]
-    assert words_of(document, "p", "what") == [*threads, "out"]
+    assert words_of(document, "p", "what") == [*threads, "Both touch out"]
     assert words_of(document, "p", "place") == ["kernel.cu:2", "kernel.cu:2", f"{FILE}:14"]
     assert len(re.findall(r'<span class="here" aria-current="true"><i>2</i>', document.body)) == 2
     assert "Race in the kernel total" in document.words
@@ -220,9 +225,9 @@ def test_the_advice_is_shown_if_it_says_more_than_the_call(show: Callable[..., D
     file = FILE.rpartition("/")[2]
     usual = f"`side.wait_stream(main)` before line 14 of {file} orders them."
     more = f"`side.wait_stream(main)` before line 14 of {file}, which uses the array last, orders them."
-    for advice in (usual, "`side.wait_stream(main)` before cell [3], line 14 orders them."):
-        document = show(report(race(advice=advice)))
-        assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
+    found = race(advice=usual)
+    document = show(report(race(words=sanitizer_words.words_of(found, says_more=False))))
+    assert words_of(document, "div", "fix") == ["Missingside.wait_stream(main) before train.py:14"]
     document = show(report(race(advice=more)))
     assert words_of(document, "div", "fix")[0].endswith(
         "before line 14 of train.py, which uses the array last, orders them."

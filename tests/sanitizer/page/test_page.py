@@ -11,7 +11,7 @@ import pytest
 from support.browser import embedded
 from support.race_reports import FILE, MAIN, SIDE, access, allocation, nasty, race, race_in_kernel, report, step
 from support.snapshots import NASTY, frame
-from tcuda.sanitizer._page import render, site
+from tcuda.sanitizer._page import render
 from tcuda.sanitizer._page.page import RACES, SYNCS
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ def test_extents_are_counted_from_the_start_of_the_allocation() -> None:
 def test_a_race_without_optional_parts_has_a_page() -> None:
     found = race(allocation=None, neighbours=[], missing=None, before=None, element_range=None)
     for one in (found["previous"], found["current"]):
-        del one["address"], one["strides"], one["shape"], one["element_range"]
-        one["stack"] = []
-    del found["advice"], found["neighbours"], found["previous_allocation"]
+        one |= {"element_range": None, "stack": []}
+    del found["neighbours"], found["previous_allocation"]
     (drawn,) = embedded(render(report(found)))["races"]
     assert (drawn["allocation"], drawn["overlap"], drawn["events"]) == (None, None, [])
 
@@ -122,15 +121,15 @@ def test_the_site_of_a_stack_is_the_innermost_frame_of_the_users_code() -> None:
         frame("step", FILE, 5),
         frame("f", FILE, 9),
     ]
-    assert site(stack) == frame("step", FILE, 5)
-    assert site([]) is None
+    (drawn,) = embedded(render(report(race(current=access("multiply", "read", SIDE, 5, stack=stack)))))["races"]
+    assert drawn["words"]["sides"][1]["place"] == {"file": FILE, "line": 5}
 
 
 def test_a_race_in_a_kernel_has_the_lines_of_its_kernel() -> None:
     in_kernel, between_streams = embedded(render(report(race_in_kernel(), race())))["races"]
-    assert (in_kernel["kernel"], in_kernel["memory"]) == ("total", "`out`")
+    assert (in_kernel["kernel"], in_kernel["words"]["shared"]) == ("total", "both touch `out`")
     assert in_kernel["current"]["line"] == {"file": "kernel.cu", "line": 2}
-    assert in_kernel["current"]["words"] == "thread (1, 0, 0) of block (0, 0, 0) writes"
+    assert in_kernel["words"]["sides"][1]["text"] == "thread (1, 0, 0) of block (0, 0, 0) writes"
     assert in_kernel["current"]["excerpt"][1] == [2, "    out[0] += x[i];"]
-    assert [between_streams[name] for name in ("kernel", "memory")] == [None, None]
-    assert [between_streams["current"][name] for name in ("line", "words", "excerpt")] == [None] * 3
+    assert between_streams["kernel"] is None
+    assert [between_streams["current"][name] for name in ("line", "excerpt")] == [None] * 2

@@ -19,11 +19,10 @@ const steps = data.events.map(([number, device, stream, kind, name, event, whole
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-const raceTitle = (race) => {
-  const kind = race.useAfterFree ? "use after free" : race.kind;
-  if (race.kernel) return capital(kind.replace("a kernel", `the kernel ${race.kernel}`));
-  return capital(race.doubt ? `possible ${kind}` : kind);
-};
+const raceTitle = (race) => capital(race.words.title.replaceAll("`", ""));
+
+/** Return what both accesses do, in words; a finding of one access has the same words for both. */
+const wordsOf = (race, access) => race.words.sides.at(access === race.previous ? 0 : -1);
 
 const isHost = (thing) => thing.device < 0;
 
@@ -32,10 +31,6 @@ function streamOf(access) {
   if (isHost(access)) return "the host";
   return access.streamName || streamText(access.stream);
 }
-
-const VERBS = { read: "reads", write: "writes", "read and write": "reads and writes" };
-
-const argumentText = (access) => access.argument || "the memory";
 
 /** Return the line of the program of an access: in a graph, the line that was captured, if it is known. */
 const launchSite = (access) => siteOf(access.stack) ?? siteOf(access.launchStack);

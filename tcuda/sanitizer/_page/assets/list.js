@@ -10,8 +10,8 @@ const raceList = (() => {
   const texts = data.races.map((race) => (
     [race.previous, race.current].flatMap((access) => [
       access.operation, access.argument, streamOf(access), ...stackFrames(access.stack).flatMap(({ name, file }) => [name, file]),
-      access.words ?? "", ...(access.excerpt ?? []).map(([, text]) => text),
-    ]).concat(race.kind, race.memory ?? "", raceTitle(race)).join("\n").toLowerCase()
+      wordsOf(race, access).text, ...(access.excerpt ?? []).map(([, text]) => text),
+    ]).concat(race.kind, race.words.shared ?? "", raceTitle(race)).join("\n").toLowerCase()
   ));
 
   function found() {
@@ -21,7 +21,7 @@ const raceList = (() => {
 
   function row(place) {
     const race = data.races[place];
-    const line = (access) => element("span", {}, `${access.words ?? access.operation} `, element("em", {}, placeText(accessSite(access))));
+    const line = (access) => element("span", {}, `${race.kernel ? wordsOf(race, access).text : access.operation} `, element("em", {}, placeText(accessSite(access))));
     const button = element("button", { className: race.useAfterFree ? "freed" : "" },
       element("b", {}, raceTitle(race)),
       ...(race.count > 1 ? [element("i", { className: "times" }, `${countText(race.count)} times`)] : []),

@@ -34,28 +34,17 @@ const raceView = (() => {
 
   const stackFold = (title, stack) => (data.stacks[stack].length ? [fold(title, stackList(stack))] : []);
 
-  function accessCard(title, access) {
+  function accessCard(title, race, access) {
     const site = accessSite(access);
-    if (access.words) return kernelCard(title, access);
-    const launch = siteOf(access.launchStack);
+    const { text, launch } = wordsOf(race, access);
     return element("section", { className: "access" },
       element("h3", {}, title),
-      element("p", { className: "what" }, element("b", {}, access.operation), ` ${VERBS[access.kind]} `, code(argumentText(access)), " on ", code(streamOf(access)),
-        !isHost(access) && deviceCount() > 1 ? `, device ${access.device}` : ""),
-      element("p", { className: "place" }, site ? `${site.file}:${site.line}` : "No stack was recorded."),
+      element("p", { className: "what" }, race.kernel ? capital(text) : text), // the name of an operation stays as it is
+      element("p", { className: "place" }, site ? `${site.file}:${site.line}` : "unknown line"),
       ...(launch ? [element("p", { className: "place" }, `in the graph launched at ${launch.file}:${launch.line}`)] : []),
-      ...sourceLines(site),
-      ...stackFold(data.stacks[access.launchStack].length ? "Stack of the capture" : "Stack", access.stack),
-      ...stackFold("Stack of the launch", access.launchStack));
-  }
-
-  /** Return the card of an access of one thread of a kernel. */
-  function kernelCard(title, access) {
-    return element("section", { className: "access" },
-      element("h3", {}, title),
-      element("p", { className: "what" }, capital(access.words)),
-      element("p", { className: "place" }, access.line ? `${access.line.file}:${access.line.line}` : "The line is not known."),
-      ...sourceLines(access.line, access.excerpt));
+      ...sourceLines(site, access.excerpt),
+      ...(race.kernel ? [] : stackFold(data.stacks[access.launchStack].length ? "Stack of the capture" : "Stack", access.stack)),
+      ...(race.kernel ? [] : stackFold("Stack of the launch", access.launchStack)));
   }
 
   /** Return the lines of the program that launched the kernel. */
@@ -69,19 +58,12 @@ const raceView = (() => {
       ...stackFold("Stack of the launch", current.launchStack));
   }
 
-  function deviceCount() {
-    return new Set(data.races.flatMap((race) => [race.previous.device, race.current.device]).filter((device) => device >= 0)).size;
-  }
-
-  function fixBox(race) {
-    const [file, line] = race.before ?? [];
-    const where = race.before ? ` before ${baseName(file)}:${line}` : "";
-    // The usual sentence says no more than the call and the line.
-    const saysMore = race.advice && !(race.advice.startsWith(`\`${race.missing}\` before `) && /:? (line \d+ of \S+|cell \[\d+\], line \d+) orders them\.$/.test(race.advice));
+  function fixBox({ isSingle, words: { missing } }) {
+    const where = missing.place ? ` before ${baseName(missing.place.file)}:${missing.place.line}` : "";
     return element("div", { className: "fix" },
-      element("h3", {}, race.isSingle ? "Mend" : "Missing"),
-      element("p", {}, ...(race.missing ? [code(race.missing), where] : (race.advice ? withCode(race.advice) : ["No order leads from the first access to the second."]))),
-      ...(race.missing && saysMore ? [element("p", { className: "hint" }, ...withCode(race.advice))] : []));
+      element("h3", {}, isSingle ? "Mend" : "Missing"),
+      element("p", {}, ...(missing.call ? [code(missing.call), where] : withCode(missing.sentence))),
+      ...(missing.call && missing.says_more ? [element("p", { className: "hint" }, ...withCode(missing.sentence))] : []));
   }
 
   function memorySection(race) {
@@ -90,8 +72,9 @@ const raceView = (() => {
     return element("section", {},
       element("h3", {}, race.isSingle ? "Memory" : "Memory that both touch"),
       ...(picture ? [picture] : []),
-      ...(race.memory ? [element("p", { className: "what" }, ...withCode(race.memory))]
-        : [element("ul", { className: "range" }, ...rangeWords(race).map((words) => element("li", {}, words)))]),
+      ...(race.words.shared ? [element("p", { className: "what" }, ...withCode(capital(race.words.shared)))] : []),
+      ...(race.kernel ? [] : [element("ul", { className: "range" }, ...[race.previous, race.current].map((access) => (
+        element("li", {}, `${access.operation}: `, ...withCode(wordsOf(race, access).memory)))))]),
       ...(allocation ? [element("p", { className: "hint" }, `${exactBytesText(allocation.size)} at ${allocation.address}`)] : []),
       ...(allocation ? stackFold(freed ? "Handed out again by" : "Allocated by", allocation.stack) : []),
       ...(freed ? stackFold("Allocated at first by", freed.stack) : []),
@@ -128,10 +111,10 @@ const raceView = (() => {
     article.replaceChildren(
       element("h2", { id: "race-title" }, raceTitle(race), ...(race.useAfterFree ? [element("small", {}, race.kind)] : []),
         ...(race.count > 1 ? [element("small", {}, `${countText(race.count)} times`)] : [])),
-      ...(race.doubt ? [element("p", { className: "doubt" }, ...withCode(race.doubt))] : []),
+      ...(race.words.doubt ? [element("p", { className: "doubt" }, ...withCode(race.words.doubt))] : []),
       fixBox(race),
       element("div", { className: "accesses" },
-        ...(race.isSingle ? [accessCard("Read", race.current)] : [accessCard("First", race.previous), accessCard("Second", race.current)])),
+        ...(race.isSingle ? [accessCard("Read", race, race.current)] : [accessCard("First", race, race.previous), accessCard("Second", race, race.current)])),
       race.kernel ? launchSection(race) : timelineSection(race),
       memorySection(race),
     );

@@ -10,18 +10,6 @@ function shape(tag, attributes, ...children) {
   return made;
 }
 
-/** Return the words for the elements of a view that both accesses touch. */
-function elementsText({ elements, isBytes, shape }) {
-  const noun = isBytes ? "byte" : "element";
-  const whole = shape?.length ? ` of ${shape.map(countText).join(" × ")}` : "";
-  if (!elements) return `some ${noun}s${whole}`;
-  const [first, last] = elements;
-  return (first === last ? `${noun} ${countText(first)}` : `${noun}s ${countText(first)} to ${countText(last)}`) + whole;
-}
-
-/** Return the words for the memory that both accesses touch. */
-const rangeWords = (race) => [race.previous, race.current].map((access) => `${access.operation}: ${elementsText(access)}`);
-
 /** Return a picture of the bytes in the allocation: a bar for each view, and a bar for what both touch. */
 function rangePicture(race) {
   const { allocation, overlap } = race;

@@ -168,7 +168,7 @@ function boxOf(row, plan, race) {
   const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, Math.floor(room / 6.8)));
   const line = step.kind === "work" && isKnown ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, site)] : [];
   return shape("g", { class: `step ${step.kind}${access ? " access" : ""}` },
-    shape("title", {}, `${words}${isKnown ? `, ${step.site.file}:${step.site.line}` : ""}${access ? `; ${VERBS[access.kind]} ${argumentText(access)}` : ""}`),
+    shape("title", {}, `${words}${isKnown ? `, ${step.site.file}:${step.site.line}` : ""}${access ? `; ${wordsOf(race, access).does}` : ""}`),
     shape("rect", { x: x - half, y: y - BOX / 2, width: 2 * half, height: BOX, rx: step.kind === "work" ? 4 : BOX / 2 }),
     name, ...line);
 }
@@ -181,7 +181,7 @@ function timelinePicture(race, plan) {
   const side = current.lane <= previous.lane ? -1 : 1;
   return shape("svg", {
     class: "timeline", width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": `Timeline of ${countOf(plan.lanes.length, "stream")} with ${countOf(plan.rows.length, "step")}. No order leads from ${race.previous.operation} on ${streamOf(race.previous)} to ${race.current.operation} on ${streamOf(race.current)}.`,
+    "aria-label": `Timeline of ${countOf(plan.lanes.length, "stream")} with ${countOf(plan.rows.length, "step")}. ${race.words.sentence}`,
   },
   shape("defs", {}, ...["order", "missing"].map((name) => (
     shape("marker", { id: `tip-${name}`, class: name, markerUnits: "userSpaceOnUse", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10, orient: "auto" }, shape("path", { d: "M0 0 L8 4 L0 8 z" }))
@@ -206,7 +206,7 @@ function timelineTable(plan, race) {
       return element("tr", { className: access ? "access" : "" },
         element("td", {}, row.step.kind === "work" ? countText(row.step.number) : ""),
         element("td", {}, plan.lanes[row.lane].name),
-        element("td", {}, stepWords(row, plan) + (access ? `, ${VERBS[access.kind]} ${argumentText(access)}` : "")),
+        element("td", {}, stepWords(row, plan) + (access ? `, ${wordsOf(race, access).does}` : "")),
         element("td", {}, placeText(row.step.site)));
     })));
 }

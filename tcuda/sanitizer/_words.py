@@ -1,0 +1,131 @@
+"""The words of a finding, from its plain data. All reports print these words, and have no words of their own."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcuda._base.user_code import is_user_code
+from tcuda.sanitizer import _elements
+from tcuda.sanitizer._elements import Elements, Region
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TOUCHES = "read by the host", "write by the host"
+"""Accesses of the program itself, of which only the first byte is known."""
+
+_VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
+
+
+def words_of(finding: Mapping[str, Any], *, says_more: bool = True) -> dict[str, Any]:
+    """Return the words of a finding as plain data.
+
+    Args:
+        finding: The finding as plain data.
+        says_more: Whether the advice says more than the missing call and its line.
+    """
+    accesses = [finding[name] for name in ("previous", "current") if name in finding]
+    return {
+        "title": _title(finding),
+        "sentence": _sentence(finding),
+        "sides": [_side(access) for access in accesses],
+        "shared": _shared(finding),
+        "doubt": finding.get("doubt"),
+        "places": _places(finding),
+        "missing": {
+            "call": finding.get("missing"),
+            "place": finding.get("before"),
+            "sentence": finding["advice"],
+            "says_more": says_more,
+        },
+    }
+
+
+def _title(finding: Mapping[str, Any]) -> str:
+    if "kernel" in finding:
+        return str(finding["kind"].replace("a kernel", f"the kernel `{finding['kernel']}`"))
+    kind = "use after free" if finding["use_after_free"] else finding["kind"]
+    return f"{'possible ' if finding['doubt'] else ''}{kind}"
+
+
+def _sentence(finding: Mapping[str, Any]) -> str:
+    """Return what is wrong in one sentence."""
+    if "previous" not in finding:
+        return "nothing has written what the kernel reads."
+    if "kernel" in finding:
+        same = ", and write the same value" if finding["benign"] else ""
+        return f"two threads use the same memory, and nothing orders them{same}."
+    first, second = (
+        f"{finding[name]['operation']} on {finding[name]['stream_name']}" for name in ("previous", "current")
+    )
+    return f"No order leads from {first} to {second}."
+
+
+def _side(access: Mapping[str, Any]) -> dict[str, Any]:
+    if "thread" in access:
+        return {
+            "text": access["words"],
+            "does": access["words"],
+            "memory": None,
+            "place": access["line"],
+            "source": access["source"],
+            "launch": None,
+        }
+    does = f"{_VERBS[access['kind']]} {access['argument'] or 'memory'}"
+    doubt = " (possibly)" if access["confidence"] == "possible" else ""
+    stream = access["stream_name"] if access["device"] < 0 else f"{access['stream_name']} of device {access['device']}"
+    argument = f" of the argument `{access['argument']}`" if access["argument"] else ""
+    return {
+        "text": f"{access['operation']} {does}{doubt} on {stream}",
+        "does": does,
+        "memory": f"{_elements_of(access)}{argument}",
+        "place": _place(access["stack"]),
+        "source": "",
+        "launch": _place(access["launch_stack"] or ()),
+    }
+
+
+def _elements_of(access: Mapping[str, Any]) -> str:
+    region = Region(access["address"], access["itemsize"], tuple(access["shape"]), tuple(access["strides"]))
+    found = access["element_range"]
+    return _elements.text(region, None if found is None else Elements(*found))
+
+
+def _shared(finding: Mapping[str, Any]) -> str | None:
+    """Return the memory of the finding; for two accesses, as the access with the larger elements counts."""
+    if "kernel" in finding:
+        return f"{'both touch ' if 'previous' in finding else ''}{finding['memory']['text']}"
+    current = finding["current"]
+    if current["host"] and current["operation"] in TOUCHES and current["element_range"] is not None:
+        first, size = current["element_range"][0], math.prod(current["shape"])
+        return f"the host touches byte {first:,} of {size:,} first, and perhaps other bytes later"
+    counted = [access for access in (current, finding["previous"]) if access["element_range"] is not None]
+    if not counted:
+        return None
+    access = max(counted, key=lambda access: int(access["itemsize"]))
+    first, last = access["element_range"]
+    noun = "byte" if access["itemsize"] == 1 and len(access["shape"]) == 1 else "element"
+    is_same = all(other["element_range"] == access["element_range"] for other in counted)
+    where = "" if is_same or not access["argument"] else f" of {access['argument']}"
+    touched = f"{noun} {first:,}" if first == last else f"{noun}s {first:,} to {last:,}"
+    return f"both touch {touched}{where}"
+
+
+def _places(finding: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return where the memory of a kernel was allocated, and where the kernel was launched."""
+    if "kernel" not in finding:
+        return []
+    allocation, current = finding["allocation"], finding["current"]
+    stacks = {
+        "allocated at": allocation["stack"] if allocation else (),
+        "launched at": current["launch_stack"] or current["stack"],
+    }
+    found = [(what, stack[0]) for what, stack in stacks.items() if stack]
+    return [{"what": what, "file": frame["filename"], "line": frame["line"]} for what, frame in found]
+
+
+def _place(stack: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the line of the program to which a stack belongs."""
+    users = [frame for frame in stack if is_user_code(frame["filename"])] or stack
+    return {"file": users[0]["filename"], "line": users[0]["line"]} if users else None
