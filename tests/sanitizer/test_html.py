@@ -68,7 +68,7 @@ def test_a_possible_race_is_shown_as_possible() -> None:
         race(possible=[0])
     data = data_of(page_of(report.possible[0]._repr_html_()))
     assert data["possible"] == 1
-    assert data["races"][0]["doubt"] == report.possible[0].doubt
+    assert data["races"][0]["words"]["doubt"] == report.possible[0].doubt
 
 
 def test_a_report_without_races_has_a_page() -> None:

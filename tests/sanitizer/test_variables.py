@@ -199,13 +199,13 @@ def test_a_forked_child_prints_no_report(program: str, run_python: RunPython) ->
 
 REFUSING = """
 import tcuda, warnings
-from tcuda._runtime import runtime
+from tcuda.sanitizer import _detector
 
-def refuse(detector):
+def refuse(cuda, detector):
     if detector is not None:
         raise RuntimeError("These devices tell nothing.")
 
-runtime().watchRaces = refuse
+_detector._watch_races = refuse
 """
 
 

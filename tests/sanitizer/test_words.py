@@ -70,7 +70,7 @@ def test_the_summary_prints_the_words(kind: str, capsys: pytest.CaptureFixture[s
     assert [text for text in printed if text not in shown] == []
 
 
-def test_text_log_and_data_change_with_the_words(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_and_data_change_with_the_words(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import tcuda
 
     words_of = _words.words_of
@@ -82,10 +82,11 @@ def test_text_log_and_data_change_with_the_words(runtime: Any, monkeypatch: pyte
         with tcuda.stream(side):
             x * 2  # side does not wait for the default stream
     side.synchronize()
-    words = found.races[0].as_dict()["words"]
+    [race, *_] = [*found.races, *found.possible]  # on a GPU, not all may be known of the kernel
+    words = race.as_dict()["words"]
     for text in (words["title"], words["missing"]["sentence"], *(side["memory"] for side in words["sides"])):
         assert text.startswith("~")
-        assert text in str(found.races[0])
+        assert text in str(race)
 
 
 def test_the_scripts_of_the_page_have_no_words_of_a_race_and_parse_none() -> None:
