@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._base.arguments import a_kind
 from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._process.captures import BodyCapture, captures
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda
@@ -29,6 +30,12 @@ BOOL = {"b1": 1}
 
 BOOL_OR_INT32 = {"b1": 1, "i4": 4}
 """The kinds of elements of a flag, with the bytes of an element: bool and int32."""
+
+_MAY_CONTAIN = (
+    "The body of a conditional node may contain only kernels, copies, fills and conditional nodes, all on the device "
+    "of the node. Copies must use neither pageable memory of the host nor memory that the device cannot access. Events "
+    "with external=True, memory of cudaMallocAsync and collectives are not allowed."
+)
 
 _NAMES = {"b1": "bool", "i4": "int32"}
 
@@ -154,6 +161,13 @@ class Body:
             if self.capture in captures:
                 captures.remove(self.capture)
             ledger().end_part(self.capture.number)
+
+
+def explained(error: AcceleratorError, bodies: object) -> AcceleratorError:
+    """Return an error that says what ``bodies`` may contain, if CUDA does not instantiate a graph because of them."""
+    if not bodies or error.error_code != Status.INVALID_VALUE:
+        return error
+    return AcceleratorError(error.error_code, error.call, _MAY_CONTAIN)
 
 
 # Bodies are captured on streams of their own. A stream of the rings of tcuda.Stream could be one that captures already.

@@ -21,8 +21,8 @@ from tcuda.streams._rings import StreamRing
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tcuda._process.captures import Capture
     from tcuda._process.streams import StreamLike
+    from tcuda.graphs._open_capture import OpenCapture
     from tcuda.memory._pools import MemPool, PoolId
     from tcuda.streams._scope import StreamContext
 
@@ -119,7 +119,7 @@ class graph:
         return chosen
 
     def _enter(self) -> None:
-        begun = _Begun(in_stream(self.capture_stream), self.cuda_graph._capture, self._begun)
+        begun = _Begun(in_stream(self.capture_stream), self.cuda_graph._open, self._begun)
         self._beginning = begun
         begun.context.__enter__()  # before synchronize(), because the stream may be of another device
         synchronize()
@@ -133,7 +133,7 @@ class graph:
     def _undo_enter(self) -> None:
         begun = self._beginning
         if begun is not None:
-            if self.cuda_graph._capture is not begun.capture_before:
+            if self.cuda_graph._open is not begun.capture_before:
                 self.cuda_graph._abandon_capture()
             begun.context.__exit__(None, None, None)
             self._beginning = None
@@ -165,7 +165,7 @@ class _Begun(NamedTuple):
     """
 
     context: StreamContext
-    capture_before: Capture | None
+    capture_before: OpenCapture | None
     outer: _Begun | None
 
 

@@ -2,72 +2,42 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import threading
+import operator
 import warnings
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base import log
-from tcuda._base.arguments import flag, pool_id, text
+from tcuda._base.arguments import a_kind, flag
 from tcuda._base.copying import refusing
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.scope import require_depth, undone_by
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._device import device
-from tcuda._process.captures import Capture, capture_on, captures
+from tcuda._process.captures import capture_on, captures
 from tcuda._process.exit import finalizer
-from tcuda._process.fork import call_in_child
-from tcuda._process.lazy import backend, cuda
-from tcuda._process.ledger import ledger
-from tcuda._runtime.protocol import (
-    CAPTURE_GLOBAL,
-    CAPTURE_RELAXED,
-    CAPTURE_THREAD_LOCAL,
-    CONDITIONAL_IF,
-    GRAPH_AUTO_FREE_ON_LAUNCH,
-    GRAPH_DOT_VERBOSE,
-    STREAM_LEGACY,
-)
-from tcuda.graphs._body import BOOL, give_streams_back
-from tcuda.graphs._changing_graph import ChangingGraph
-from tcuda.graphs._end import with_unjoined_streams
+from tcuda._process.lazy import backend
+from tcuda._runtime.protocol import CONDITIONAL_IF
+from tcuda.graphs import _picture
+from tcuda.graphs._body import BOOL
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies
-from tcuda.memory._pools import MemPool
+from tcuda.graphs._open_capture import OpenCapture
 from tcuda.random import Generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import os
+    from collections.abc import Mapping
 
     from typing_extensions import Self
 
-    from tcuda._backend.graphs import GraphLauncher
-    from tcuda.memory._pools import PoolId
+    from tcuda.graphs._captured_work import CapturedWork
+    from tcuda.memory._pools import MemPool, PoolId
 
-_beginning = threading.RLock()
-"""The lock that is held while a capture begins, so that each capture sees all captures that began before.
-
-The lock is reentrant, because a finalizer or a signal handler that runs meanwhile may begin a capture too.
-"""
-
-_WHAT_A_BODY_MAY_CONTAIN = (
-    "The body of a conditional node may contain only kernels, copies, fills and conditional nodes, all on the device "
-    "of the node. Copies must use neither pageable memory of the host nor memory that the device cannot access. Events "
-    "with external=True, memory of cudaMallocAsync and collectives are not allowed."
-)
-
-_MODES = {"global": CAPTURE_GLOBAL, "thread_local": CAPTURE_THREAD_LOCAL, "relaxed": CAPTURE_RELAXED}
+_HOW_TO_KEEP = "Make the graph with tcuda.CUDAGraph(keep_graph=True) before the capture."
 
 
-def _cannot_launch() -> int:
-    """Return a failure, so that ``replay()`` goes the slow way: the graph has no quick launch."""
-    return Status.INVALID_VALUE
-
-
-class CUDAGraph(ChangingGraph):
+class CUDAGraph:
     """Captured work of one or more streams, which a program launches as a whole (``torch.cuda.CUDAGraph``).
 
     :class:`tcuda.graph` captures work into a ``CUDAGraph``. Memory that is allocated on the capturing streams comes
@@ -96,29 +66,11 @@ class CUDAGraph(ChangingGraph):
         array([5., 5., 5.])
     """
 
-    # The state of a graph that captured nothing. Most of it is here, because a new graph then takes less time.
+    # These defaults are here, because a new graph then takes less time.
     _keep_graph: bool
     _debug = False
-    _capture: Capture | None = None
-    _beginning = False  # whether capture_begin() has begun and not ended
-    _ending = False  # whether capture_end() has begun and not ended
-    _bodies: OpenBodies | None = None  # None before the first body
-    _pool: PoolId | None = None
-    _device = -1
-    _number = 0
-    _graph = 0
-    _body_graphs: tuple[int, ...] = ()
-    _executable = 0
-    _origin: tuple[int, Any] | None = None
-    _nodes = 0
-    _captured = False
-    _replayed = False
-    _held: Sequence[int] = ()
-    _states: Sequence[Any] = ()
-    _events: Sequence[Any] = ()
-    _host_memory: Sequence[Any] = ()
-    _launcher: GraphLauncher | None = None
-    _launch: Callable[[], int] = staticmethod(_cannot_launch)
+    _open: OpenCapture | None = None  # the capture in progress
+    _work: CapturedWork | None = None  # the work of the last capture, after its end
 
     # __new__ takes the arguments, as in torch: a subclass may have an __init__ with other arguments, and need not call
     # CUDAGraph.__init__.
@@ -132,33 +84,22 @@ class CUDAGraph(ChangingGraph):
         "both would own the same CUDA graph and its memory. Capture the work again into another CUDAGraph.",
     )
 
-    def _forget(self) -> None:
-        """Put the graph back into the state of a graph that captured nothing."""
-        self._pool = None
-        self._device = -1
-        self._graph = self._executable = self._nodes = self._number = 0
-        self._captured = self._replayed = False
-        self._body_graphs = self._held = self._states = self._events = self._host_memory = ()
-        self._origin = None
-        self._launcher, self._launch = None, _cannot_launch
-
     # Capturing
 
-    def _undo_begin(self) -> None:
-        """Undo the changes of a :meth:`capture_begin` that raised."""
-        capture = self._capture
-        if self._beginning and capture is not None:
-            if capture.number and ledger().has_capture(capture.number):
-                self._abandon_capture()
-            else:
-                # Without the number, the stream captures for somebody else, or not at all.
-                if capture.number and cuda.streamGetCaptureInfo(capture.stream)[1] == capture.number:
-                    _discard_capture(capture.stream)
-                self._capture = None
-                self._forget()
-        self._beginning = False
+    def _abandon_capture(self) -> None:
+        """End the capture in any state and drop its work; do nothing if the graph is not capturing."""
+        opened = self._open
+        if opened is not None:
+            self._work = None
+            opened.abandon()
+            self._open = None
 
-    @undone_by(_undo_begin)
+    def _undo_change(self) -> None:
+        """Drop the capture that failed to begin or to end."""
+        if self._open is not None and self._open.is_changing:
+            self._abandon_capture()
+
+    @undone_by(_undo_change)
     def capture_begin(
         self,
         pool: PoolId | MemPool | None = None,
@@ -197,46 +138,16 @@ class CUDAGraph(ChangingGraph):
             array([1., 1., 1.])
         """
         require_depth()
-        if self._captured or self._capture is not None:
+        if self._work is not None or self._open is not None:
             raise RuntimeError(
                 "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance, "
                 "or call reset() first."
             )
-        try:
-            mode = _MODES[capture_error_mode]
-        except (KeyError, TypeError):
-            text(capture_error_mode, "capture_begin(): capture_error_mode")
-            raise RuntimeError(
-                f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
-            ) from None
-        memory = ledger()
-        shared = None if pool is None else _checked_pool(pool)
-        stream = backend.current_stream().ptr
-        if stream in (0, STREAM_LEGACY, backend.default_stream.ptr):
-            raise RuntimeError(
-                "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "
-                "on the default stream.) Make one current: with tcuda.stream(tcuda.Stream()), or use tcuda.graph."
-            )
-        index = cuda.getDevice()
-        used = shared or (memory.next_pool(), 0)
-        with _beginning:
-            if not captures:  # the preparation would invalidate those
-                backend.prepare_capture()
-            # The graph notes the capture before CUDA begins the capture, because a signal handler may raise in between.
-            self._beginning, self._pool, self._device = True, used, index
-            self._capture = capture = Capture(self, stream, index, 0, mode)
-            cuda.beginGraph(memory, used, capture)
-            captures.append(capture)
-        self._beginning = False
-        log.debug("A capture begins on stream %#x of device %d.", stream, index)
+        # The graph notes the capture before CUDA begins the capture, because a signal handler may raise in between.
+        self._open = opened = OpenCapture(self, pool, capture_error_mode)
+        opened.begin()
 
-    def _undo_end(self) -> None:
-        """Drop the capture that :meth:`capture_end` failed to end."""
-        if self._ending:
-            self._abandon_capture()
-        self._ending = False
-
-    @undone_by(_undo_end)
+    @undone_by(_undo_change)
     def capture_end(self) -> None:
         """End the capture (``cudaStreamEndCapture``), and make the graph ready for :meth:`replay`.
 
@@ -258,71 +169,18 @@ class CUDAGraph(ChangingGraph):
             >>> x
             array([1., 1.])
         """
-        capture = self._capture
-        if capture is None:
+        opened = self._open
+        if opened is None:
             raise AcceleratorError(Status.ILLEGAL_STATE, "CUDAGraph.capture_end()")
-        if backend.current_stream().ptr != capture.stream:
-            raise RuntimeError(
-                "Capture must end on the same stream it began on. It began on the stream "
-                f"{capture.stream:#x}, and {backend.current_stream().ptr:#x} is current."
-                + (
-                    " A begin_capture_to_if_node() has no end_capture_to_conditional_node() yet."
-                    if self._bodies
-                    else ""
-                )
-            )
-        self._ending = True
-        if capture.is_broken or self._bodies:
-            raise AcceleratorError(
-                Status.STREAM_CAPTURE_INVALIDATED,
-                "CUDAGraph.capture_end(): the capture of the body of a conditional node has not come to its end",
-            )
-        keep = self._keep_graph or self._debug or bool(capture.states)  # debug_dump() and the states need the nodes
-        flags = None if self._keep_graph else GRAPH_AUTO_FREE_ON_LAUNCH
-        try:
-            cuda.endGraph(ledger(), capture, flags, keep)
-        except AcceleratorError as error:
-            raise _explained(with_unjoined_streams(error, capture.stream), capture.bodies) from None
-        self._take_over(capture)
-        self._events, self._host_memory = capture.events, capture.host_memory
-        if capture.states:
-            self._states = tuple(capture.states.values())
-        self._captured = True
-        self._leave_capture(capture)
-        self._ending = False
-        nodes = self._nodes
-        log.debug("The capture on stream %#x ends with %d nodes.", capture.stream, nodes)
-        if not nodes:
+        keep = self._keep_graph or self._debug  # debug_dump() needs the nodes
+        work = opened.end(keep=keep, instantiate=not self._keep_graph)
+        self._work, self._open = work, None
+        if not work.nodes:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
                 "device or stream.",
                 stacklevel=stacklevel(),
             )
-
-    def _abandon_capture(self) -> None:
-        """End the capture and drop the captured work."""
-        capture = self._capture
-        if capture is not None:
-            if self._bodies is not None:
-                self._bodies.abandon()
-            _discard_capture(capture.stream, has_lost_body=capture.has_lost_body)
-            ledger().end_capture(capture.number)
-            self._take_over(capture)
-            self._leave_capture(capture)
-            self._release()
-
-    def _take_over(self, capture: Capture) -> None:
-        """Take over what the end of ``capture`` has made."""
-        if capture.ended is not None:
-            self._graph, self._executable, self._nodes, self._held = capture.ended
-            self._number, self._body_graphs = capture.number, tuple(capture.bodies)
-
-    def _leave_capture(self, capture: Capture) -> None:
-        """Forget ``capture``, which has ended. A second call does nothing."""
-        if capture in captures:
-            captures.remove(capture)
-        self._capture = None
-        give_streams_back(capture)
 
     # Conditional nodes
 
@@ -389,31 +247,23 @@ class CUDAGraph(ChangingGraph):
 
     def _begin_body(self, kind: int, flag: Any, kinds: Mapping[str, int], call: str) -> None:
         """Add a conditional node, and begin to capture its body; see :meth:`OpenBodies.begin`."""
-        if self._captured:
+        if self._work is not None:
             raise RuntimeError(
                 f"{call}: This CUDAGraph instance already owns a captured graph. Begin the body before capture_end()."
             )
-        if self._bodies is None:
-            self._bodies = OpenBodies()
-        self._bodies.begin(self._capture, kind, flag, kinds, call)
+        if self._open is None:
+            OpenBodies().begin(None, kind, flag, kinds, call)
+        else:
+            self._open.bodies.begin(self._open.capture, kind, flag, kinds, call)
 
     def _end_body(self) -> None:
         """End the capture of the innermost body."""
-        (self._bodies or OpenBodies()).end()
+        (OpenBodies() if self._open is None else self._open.bodies).end()
 
     def _abandon_body(self) -> None:
         """End the capture of the innermost body in any state. The capture of the graph then fails at its end."""
-        if self._capture is not None:
-            self._capture.is_broken = True
-        if self._bodies is not None:
-            self._bodies.abandon_innermost()
-
-    def _new_executable(self) -> int:
-        """Return a ``cudaGraphExec_t`` of the graph."""
-        try:
-            return cuda.graphInstantiate(self._graph, GRAPH_AUTO_FREE_ON_LAUNCH)
-        except AcceleratorError as error:
-            raise _explained(error, self._body_graphs) from None
+        if self._open is not None:
+            self._open.abandon_body()
 
     @staticmethod
     def get_currently_capturing_graph() -> CUDAGraph:
@@ -483,23 +333,9 @@ class CUDAGraph(ChangingGraph):
         """
         if not self._keep_graph:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
-        if not self._captured:
+        if self._work is None:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
-        self._replayed = self._was_replayed()
-        if self._body_graphs:  # CUDA allows only one executable of such a graph at any time
-            self._destroy_executable()
-        made = self._new_executable()
-        self._launcher, self._launch = None, _cannot_launch
-        before, self._executable = self._executable, made
-        if before:
-            cuda.graphExecDestroy(before)
-        self._forget_origin()
-
-    def _destroy_executable(self) -> None:
-        before, self._executable = self._executable, 0
-        self._launcher, self._launch = None, _cannot_launch
-        if before:
-            cuda.graphExecDestroy(before)
+        self._work.instantiate()
 
     def replay(self) -> None:
         """Launch the captured work (``cudaGraphLaunch``).
@@ -519,34 +355,24 @@ class CUDAGraph(ChangingGraph):
             >>> x
             array([3., 3.])
         """
-        if self._launch():
+        work = self._work
+        if work is None or work.launch():
             self._replay_carefully()
 
-    def _find_launcher(self) -> None:
-        """Choose the quick launch if a replay needs no preparation. The device of the capture must be current."""
-        if self._launcher is None and not self._states:
-            self._launcher = backend.graph_launcher(self._executable)
-            self._launch = self._launcher.launch
-            _launchable.add(self)
-
     def _replay_carefully(self) -> None:
-        if not self._captured:
+        work = self._work
+        if work is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
-        with device(self._device):
+        with device(work.device):
             stream = backend.current_stream().ptr
             if captures and capture_on(stream) is not None:
                 raise RuntimeError(
                     "Cannot prepare for replay during capturing stage: a graph cannot be replayed into another. "
                     "Capture the functions themselves, or replay the graph on a stream that does not capture."
                 )
-            if not self._executable:
+            if not work.executable:
                 self.instantiate()
-            self._find_launcher()
-            self._replayed = True
-            for state in self._states:
-                if status := state.prepare(self._executable):
-                    raise AcceleratorError(status, "cuGraphExecKernelNodeSetParams")
-            cuda.graphLaunch(self._executable, stream)
+            work.launch_carefully(stream)
 
     def reset(self) -> None:
         """Delete the captured work and give the memory back. The graph can then capture again.
@@ -570,61 +396,180 @@ class CUDAGraph(ChangingGraph):
             >>> x
             array([-1., -1., -1.])
         """
-        self._abandon_capture()  # does nothing if the graph is not capturing
-        if self._captured:
-            self._release()
-
-    def _release(self) -> None:
-        pool, held = self._pool, self._held
-        replayed = self._was_replayed()
-        graph, executable, events_and_memory = self._graph, self._executable, (self._events, self._host_memory)
-        origin = self._origin
-        self._forget()
-        try:
-            if executable:
-                cuda.graphExecDestroy(executable)
-        finally:  # the next steps are done even if this step fails
+        self._abandon_capture()
+        if self._work is not None:
             try:
-                if graph:
-                    cuda.graphDestroy(graph)
-                if origin is not None:
-                    cuda.graphDestroy(origin[0])
-            finally:
-                del origin
-                del events_and_memory  # only now, because the graph referred to them
-                if pool is not None:
-                    ledger().release_graph(pool, held, replayed)
-
-    def __repr__(self) -> str:
-        if getattr(self, "_capture", None) is not None:
-            state = f"capturing on device {self._device}"
-        elif getattr(self, "_captured", False):  # a subclass may not call CUDAGraph.__new__
-            count = "1 node" if self._nodes == 1 else f"{self._nodes} nodes"
-            state = f"{count} on device {self._device}, pool {self._pool}"
-        else:
-            state = "nothing captured"
-        return f"<tcuda.CUDAGraph: {state}>"
-
-    def _repr_html_(self) -> str:
-        """Return a picture of the graph if the nodes are kept and Graphviz is there, or else a line of text."""
-        # These imports are here, because few programs need the modules.
-        import tempfile
-        from pathlib import Path
-
-        from tcuda._viz import graphs
-        from tcuda._viz.shared import notebook
-
-        if not (getattr(self, "_captured", False) and self._graph):
-            hint = "" if not getattr(self, "_captured", False) else "\nA picture needs CUDAGraph(keep_graph=True)."
-            return notebook.preformatted(f"{self!r}{hint}")
-        if not graphs.is_possible():
-            return notebook.preformatted(f"{self!r}\nA picture needs the program dot of Graphviz.")
-        with tempfile.TemporaryDirectory(prefix="tcuda-graph-") as folder:
-            file = Path(folder, "graph.dot")
-            cuda.graphDebugDotPrint(self._graph, str(file), 0)
-            return graphs.svg(file.read_bytes())
+                self._work.release()
+            finally:  # an exception of a signal handler before the release leaves the work for another reset()
+                self._work = None
 
     __del__ = finalizer(reset)
+
+    # Changing
+
+    def replace(self, old: Any, new: Any) -> int:
+        """Let the graph work on the array ``new`` where the graph has worked on the array ``old``.
+
+        The next replays read and write ``new`` in the place of ``old``. Addresses inside of ``old``, such as those of
+        views, become the corresponding addresses inside of ``new``. A replay after a replacement takes much less time
+        than another capture. The graph no longer keeps the memory of ``old``, and keeps the memory of ``new``.
+
+        The addresses are found in the parameters of kernels, also in structures, and in copies and fills, also those in
+        the bodies of conditional nodes. Addresses in the memory of a device are not found, and neither are those that a
+        library has encoded.
+
+        Args:
+            old: An array that the graph uses.
+            new: An array with the shape, the dtype, the strides and the device of ``old``.
+
+        Returns:
+            The number of nodes that use the array.
+
+        Raises:
+            AcceleratorError: CUDA cannot change a node in this way (910). The error names the node.
+            RuntimeError: The graph was not made with ``keep_graph=True``, the graph has captured nothing yet, the
+                arrays differ in their layout, no node uses ``old``, or ``old`` is a part of an allocation and a node
+                uses another part of it, which may reach ``old``.
+            TypeError: ``old`` or ``new`` is not an array of a device.
+
+        Example:
+            >>> x, other = xp.zeros(3), xp.ones(3)
+            >>> g = tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     y = x * 2
+            >>> g.replace(x, other)
+            1
+            >>> g.replay()
+            >>> y
+            array([2., 2., 2.])
+        """
+        return self._kept_work("replace()").replace(old, new)
+
+    def update(self, other: Self) -> None:
+        """Take over the work of another graph of the same shape (``cudaGraphExecUpdate``).
+
+        Both graphs must have the same nodes with the same dependencies, as two captures of one function have. The
+        parameters may differ: addresses, numbers, sizes, and the grids of kernels. An update takes less time than a
+        capture and an instantiation. The graph owns the memory of ``other`` then, and gives its own memory back.
+        ``other`` is then as after :meth:`reset`.
+
+        Args:
+            other: A captured graph, made with ``keep_graph=True``. The graph need not be instantiated.
+
+        Raises:
+            AcceleratorError: The shapes differ (910). The error names the node. Both graphs are unchanged.
+            RuntimeError: A graph is being captured or has captured nothing, ``other`` was not made with
+                ``keep_graph=True``, or the graphs draw random numbers of different generators.
+            TypeError: ``other`` is not a :class:`tcuda.CUDAGraph`.
+
+        Example:
+            >>> x = xp.zeros(3)
+            >>> g, later = tcuda.CUDAGraph(), tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            >>> with tcuda.graph(later):
+            ...     x += 10
+            >>> g.update(later)
+            >>> g.replay()
+            >>> x
+            array([10., 10., 10.])
+        """
+        if not isinstance(other, CUDAGraph):
+            raise TypeError(f"update() takes a tcuda.CUDAGraph; got {a_kind(other)}.")
+        if other is self:
+            raise RuntimeError("update() takes another graph; a graph cannot take over its own work.")
+        before, work = self._finished_work("update()"), other._kept_work("update(): other")
+        if len(before.states) != len(work.states):
+            raise RuntimeError(
+                f"update() takes a graph that draws random numbers of as many generators: this graph has "
+                f"{len(before.states)} and other has {len(work.states)}."
+            )
+        if not before.executable:
+            self.instantiate()
+        work.take_executable_of(before)
+        self._work, other._work = work, None
+        try:
+            before.release()
+        finally:
+            if not (self._keep_graph or self._debug or work.states):
+                work.forget_nodes()
+        log.debug("A graph of %d nodes has taken over the work of another graph.", work.nodes)
+
+    def set_node_enabled(self, node: int, enabled: bool) -> None:
+        """Let the next replays do a node of the graph, or skip the node (``cudaGraphNodeSetEnabled``).
+
+        The nodes that wait for a skipped node do not wait for longer. :meth:`instantiate` enables all nodes.
+
+        Args:
+            node: The place of the node, ``"index"`` in :meth:`get_graph_data`. The node must be a kernel.
+            enabled: Whether replays do the node.
+
+        Raises:
+            IndexError: The graph has no such node.
+            RuntimeError: The node is no kernel, the graph was not made with ``keep_graph=True``, or the graph has
+                captured nothing yet.
+            TypeError: ``node`` is not an integer, or ``enabled`` is not True or False.
+
+        Example:
+            >>> x = xp.zeros(3)
+            >>> g = tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     x += 1
+            ...     x += 10
+            >>> g.set_node_enabled(0, False)
+            >>> g.replay()
+            >>> x
+            array([10., 10., 10.])
+        """
+        switched = flag(enabled, "set_node_enabled(): enabled")
+        work, place = self._work_with_node(node, "set_node_enabled()")
+        work.enable(place, switched)
+
+    def is_node_enabled(self, node: int) -> bool:
+        """Return whether the next replays do a node of the graph (``cudaGraphNodeGetEnabled``).
+
+        Args:
+            node: The place of the node, as in :meth:`set_node_enabled`.
+
+        Raises:
+            AcceleratorError: The node is neither a kernel nor a copy nor a fill (1).
+            IndexError: The graph has no such node.
+            RuntimeError: The graph was not made with ``keep_graph=True``, or the graph has captured nothing yet.
+            TypeError: ``node`` is not an integer.
+
+        Example:
+            >>> g = tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     x = xp.zeros(3)
+            >>> g.is_node_enabled(0)
+            True
+        """
+        work, place = self._work_with_node(node, "is_node_enabled()")
+        return work.is_enabled(place)
+
+    def _work_with_node(self, node: int, call: str) -> tuple[CapturedWork, int]:
+        """Return the work, which is instantiated if it is not, and the place of one of its nodes."""
+        place = operator.index(node)
+        work = self._kept_work(call, is_public=self._keep_graph)
+        if not 0 <= place < work.nodes:
+            raise IndexError(f"{call}: node is {place}, but the graph has {work.nodes} nodes.")
+        if not work.executable:
+            self.instantiate()
+        return work, place
+
+    def _finished_work(self, call: str) -> CapturedWork:
+        if self._open is not None:
+            raise RuntimeError(f"{call}: the graph is being captured. End the capture first.")
+        if self._work is None:
+            raise RuntimeError(f"{call}: the graph has captured nothing yet.")
+        return self._work
+
+    def _kept_work(self, call: str, *, is_public: bool = True) -> CapturedWork:
+        """Return the work with its nodes, if ``call`` may use them."""
+        work = self._finished_work(call)
+        if not (work.graph and is_public):
+            raise RuntimeError(f"{call}: the graph has not kept its nodes. {_HOW_TO_KEEP}")
+        return work
 
     # Looking inside
 
@@ -646,9 +591,7 @@ class CUDAGraph(ChangingGraph):
             >>> float(z.sum())
             3000.0
         """
-        if not self._captured or self._pool is None:
-            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
-        return self._pool
+        return self.pools()[0]
 
     def pools(self) -> list[PoolId]:
         """Return the handles of all pools of memory that the graph keeps: that of :meth:`pool` first.
@@ -665,7 +608,9 @@ class CUDAGraph(ChangingGraph):
             >>> g.pools() == [g.pool(), mine.id]
             True
         """
-        return list(dict.fromkeys([self.pool(), *(used.id for used in self._events if isinstance(used, MemPool))]))
+        if self._work is None:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self._work.pools()
 
     def raw_cuda_graph(self) -> int:
         """Return the ``cudaGraph_t``.
@@ -685,9 +630,9 @@ class CUDAGraph(ChangingGraph):
             raise RuntimeError(
                 "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with keep_graph=true"
             )
-        if not self._captured:
+        if self._work is None:
             raise RuntimeError("You cannot access the raw cudaGraph_t instance until capture_end() has been called")
-        return self._graph
+        return self._work.graph
 
     def raw_cuda_graph_exec(self) -> int:
         """Return the ``cudaGraphExec_t``, which :meth:`instantiate` and :meth:`reset` destroy.
@@ -705,13 +650,13 @@ class CUDAGraph(ChangingGraph):
             >>> g.raw_cuda_graph_exec() != 0  # a cudaGraphExec_t
             True
         """
-        if not self._executable:
+        if self._work is None or not self._work.executable:
             raise RuntimeError(
                 "You cannot access the raw cudaGraphExec_t instance until instantiate() has been called"
                 if self._keep_graph
                 else "You cannot access the raw cudaGraphExec_t instance until capture_end() has been called"
             )
-        return self._executable
+        return self._work.executable
 
     def get_graph_data(self) -> dict[str, Any]:
         """Return the nodes of the graph and their dependencies (``torch.cuda.CUDAGraph.get_graph_data``).
@@ -789,68 +734,25 @@ class CUDAGraph(ChangingGraph):
             ...     os.listdir(folder)
             ['graph.dot']
         """
-        if not self._graph:
-            raise RuntimeError(
-                "There is no graph to dump: call enable_debug_mode() before the capture, or make the graph with "
-                "keep_graph=True."
-            )
-        cuda.graphDebugDotPrint(self._graph, _checked_path(debug_path), GRAPH_DOT_VERBOSE if verbose else 0)
+        _picture.write(0 if self._work is None else self._work.graph, debug_path, verbose=verbose)
+
+    def __repr__(self) -> str:
+        opened, work = self._open, self._work
+        if opened is not None:
+            state = f"capturing on device {opened.capture.device}"
+        elif work is not None:
+            count = "1 node" if work.nodes == 1 else f"{work.nodes} nodes"
+            state = f"{count} on device {work.device}, pool {work.pool}"
+        else:
+            state = "nothing captured"
+        return f"<tcuda.CUDAGraph: {state}>"
+
+    def _repr_html_(self) -> str:
+        """Return a picture of the graph if the nodes are kept and Graphviz is there, or else a line of text."""
+        work = self._work
+        return _picture.html(0 if work is None else work.graph, repr(self), captured=work is not None)
 
 
 _Generator = Generator  # because a parameter of register_generator_state() has the name Generator, as in torch
 
-
-def _explained(error: AcceleratorError, bodies: object) -> AcceleratorError:
-    """Return an error that says what ``bodies`` may contain, if CUDA does not instantiate a graph because of them."""
-    if not bodies or error.error_code != Status.INVALID_VALUE:
-        return error
-    return AcceleratorError(error.error_code, error.call, _WHAT_A_BODY_MAY_CONTAIN)
-
-
-def _checked_pool(pool: Any) -> PoolId:
-    """Return the handle of a pool.
-
-    Raises:
-        TypeError: ``pool`` is neither a pool nor the handle of a pool, or is ``(0, 0)``.
-    """
-    if isinstance(pool, MemPool):
-        pool._open_on(cuda.getDevice())
-        return pool.id
-    if pool_id(pool, "capture_begin(): pool") == (0, 0):
-        raise TypeError("capture_begin(): pool is (0, 0), which names no separate pool; pass None for a new pool.")
-    return pool  # type: ignore[no-any-return]
-
-
-def _checked_path(path: Any) -> str:
-    """Return ``path`` as a ``str`` that C can read.
-
-    Raises:
-        TypeError: ``path`` is not a path.
-        ValueError: ``path`` has a null character.
-    """
-    checked = os.fsdecode(path)
-    if b"\0" in os.fsencode(checked):
-        raise ValueError(f"debug_path has a null character, which no path can have: {checked!r}.")
-    return checked
-
-
-_launchable: weakref.WeakSet[CUDAGraph] = weakref.WeakSet()
-"""The graphs with a quick launch. A quick launch does not check whether the process is a forked child."""
-
-
-def _forget_in_child() -> None:
-    for graph in _launchable:
-        graph._launch = _cannot_launch
-
-
-call_in_child(_forget_in_child)
-
-
-def _discard_capture(stream: int, *, has_lost_body: bool = False) -> None:
-    """End the capture of ``stream`` in any state of the capture, and delete the captured work."""
-    with contextlib.suppress(AcceleratorError):
-        graph = cuda.streamEndCapture(stream)
-        if has_lost_body:
-            cuda.graphAbandon(graph)
-        else:
-            cuda.graphDestroy(graph)
+__all__ = ["CUDAGraph"]

@@ -65,8 +65,10 @@ WAYS: dict[str, Callable[[list[tcuda.CUDAGraph]], None]] = {
 def test_nothing_is_left(xp: Any, way: str, mode: str) -> None:
     before = reserved()
     graphs = [abandon(lambda: xp.zeros(SIZE, "uint8"), mode=mode)]
-    pool = graphs[0]._pool
-    assert pool is not None
+    opened = graphs[0]._open
+    assert opened is not None
+    pool = opened.pool
+    del opened
     assert held_by(pool) >= SIZE
     WAYS[way](graphs)
     assert not captures

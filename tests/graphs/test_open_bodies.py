@@ -23,7 +23,8 @@ def whole() -> Any:
     graph = tcuda.CUDAGraph()
     with tcuda.stream(tcuda.Stream()):
         graph.capture_begin()
-        capture = graph._capture
+        assert graph._open is not None
+        capture = graph._open.capture
         yield capture
         graph._abandon_capture()
         del capture

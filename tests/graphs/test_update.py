@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.busy_streams import keep_busy
 from support.captures import captured
 from support.pools import held_by, settle
 from support.sizes import MIB
@@ -102,6 +103,27 @@ def test_memory_changes_its_owner(xp: Any, graph: tcuda.CUDAGraph, kept: Any) ->
     settle()
     tcuda.empty_cache()
     assert held_by(later_pool) == 0
+
+
+def test_memory_stays_until_a_replay_of_the_other_graph_is_done(xp: Any, graph: tcuda.CUDAGraph, kept: Any) -> None:
+    stream = tcuda.Stream()
+    keep_busy(stream, 10)
+    captured(lambda: xp.ones(64 * MIB, xp.uint8), graph)
+    later, y = kept(lambda: xp.full(64 * MIB, 3, xp.uint8))
+    later.instantiate()
+    pool = later.pool()
+    del y
+    tcuda.synchronize()
+    with tcuda.stream(stream):
+        keep_busy(stream)
+        later.replay()
+    graph.update(later)
+    graph.reset()
+    held, is_done = held_by(pool), stream.query()
+    assert held >= 64 * MIB or is_done  # a GPU may be done meanwhile
+    settle()
+    tcuda.empty_cache()
+    assert held_by(pool) == 0
 
 
 def test_both_graphs_may_share_a_pool(xp: Any, graph: tcuda.CUDAGraph) -> None:
