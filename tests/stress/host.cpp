@@ -321,7 +321,9 @@ private:
             ++lacks;
             return;
         }
-        if (block->size < size || block->size > size + std::max<std::size_t>(size / 4, 63))
+        // A block of the size for the request exceeds the request by up to an eighth, and a free block exceeds that size
+        // by up to an eighth.
+        if (block->size < size || block->size > size + std::max<std::size_t>(size * 17 / 64, 63))
             violation("a block for %zu bytes has %zu bytes", size, block->size);
         if (driver_.uses.any(block->address, block->size))
             violation("memory of %zu bytes at %#zx was handed out, and work still uses the memory", block->size,
