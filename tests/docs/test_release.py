@@ -220,11 +220,11 @@ def test_a_release_without_a_good_run_on_two_gpus_is_refused(release: Any, root:
 def test_a_run_on_a_gpu_is_written_into_the_entry_for_its_number_of_gpus(gpu_run: Any, root: Path) -> None:
     junit = '<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>'
     before = json.loads((root / gpu_run.FILE).read_text())
-    entry = gpu_run.write(root, "f" * 40, ["a card"], "2027-01-31", junit)
+    entry = gpu_run.write(root, "f" * 40, ["a card"], "2027-01-31", gpu_run.counts(junit))
     assert entry == _run("f" * 40, 1) | {"date": "2027-01-31", "passed": 5, "failed": 2, "skipped": 2}
     assert json.loads((root / gpu_run.FILE).read_text()) == {"1": entry, "2": before["2"]}
     with pytest.raises(SystemExit, match="There are 0 GPUs"):
-        gpu_run.write(root, "f" * 40, [], "2027-01-31", junit)
+        gpu_run.write(root, "f" * 40, [], "2027-01-31", {})
 
 
 def test_a_version_with_notes_can_be_released(release: Any, root: Path) -> None:
