@@ -9,7 +9,7 @@ import numpy as np
 from tcuda.emulation.arrays.signatures import Setting
 from tcuda.emulation.devices import array_interface
 from tcuda.emulation.devices.operands import SCALARS
-from tcuda.emulation.devices.strided import NUMBERS, Strided, shortened
+from tcuda.emulation.devices.strided import NUMBERS, Strided, shortened, template_among
 from tcuda.emulation.names import catalogue
 from tcuda.emulation.numbers import arithmetic, casts, flops, structured
 from tcuda.emulation.numbers.floating_point import quietly
@@ -144,7 +144,7 @@ class ufunc:
         results = [*outs, *[None] * (function.nout - len(outs))]
         missing = [place for place, result in enumerate(results) if result is None]
         dtypes = self._dtypes(inputs, options)
-        fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing])
+        fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing], template_among(inputs))
         for place, result in zip(missing, fresh, strict=True):
             results[place] = result
         everything = {**options, "out": tuple(results)}
