@@ -46,6 +46,7 @@ from tcuda.emulation.work.dlpack import fromDlpack
 def __getattr__(name: str) -> Any:
     if name == "testing":  # programs seldom need the module
         module = globals()[name] = importlib.import_module("tcuda.emulation.as_cupy.testing")
+        absent.tell_reasons(module, "cupy.testing")
         if __name__ == "cupy":
             _identity.rename(module, "cupy.testing")
         return module
@@ -112,3 +113,4 @@ for _name in catalogue.CREATION:
 # itself and not behind __getattr__(), so that Python finds them without a call.
 globals().update(_TABLE)
 namespace.use(sys.modules[__name__])
+absent.tell_reasons(sys.modules[__name__], "cupy")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NoReturn
 
 _TABLE = Path(__file__).with_name("absent_names.json")
 """The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the table of CuPy's names."""
@@ -29,17 +27,23 @@ def about(name: str) -> str:
     return ""
 
 
-def attributes_of(module: str) -> Callable[[str], NoReturn]:
-    """Return a function ``__getattr__`` for a module, which tells why a name is missing.
+def tell_reasons(module: ModuleType, path: str) -> None:
+    """Let a module, and the modules in it, tell why a missing name is missing.
 
     Args:
-        module: The name of CuPy's module.
+        module: The module of emulated devices. A module with a function ``__getattr__`` tells its reasons itself.
+        path: The name of CuPy's module.
     """
+    if "__getattr__" not in vars(module):
 
-    def refuse(name: str) -> NoReturn:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{about(f'{module}.{name}')}")
+        def refuse(name: str) -> NoReturn:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{about(f'{path}.{name}')}")
 
-    return refuse
+        module.__getattr__ = refuse  # type: ignore[method-assign]
+    for name, inner in list(vars(module).items()):
+        is_own = isinstance(inner, ModuleType) and inner.__name__.startswith("tcuda.emulation.") and name in dir(module)
+        if is_own and "__getattr__" not in vars(inner):
+            tell_reasons(inner, f"{path}.{name}")
 
 
 @functools.cache

@@ -71,8 +71,7 @@ def rename(module: ModuleType, path: str) -> None:
             names.append("annotations")
         module.__all__ = names  # type: ignore[attr-defined]
         module.__dir__ = functools.partial(list, names)  # type: ignore[method-assign]
-    if "__getattr__" not in vars(module):
-        module.__getattr__ = absent.attributes_of(path)  # type: ignore[method-assign]
+    absent.tell_reasons(module, path)
 
 
 def _spec_of(module: ModuleType) -> ModuleSpec | None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -170,6 +171,19 @@ def test_a_missing_name_tells_the_reason(printed: Any, xp: Any) -> None:
         _ = xp.show_config
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'$"):
         _ = xp.no_such_name
+
+
+@pytest.mark.parametrize("package", ["cupy", "cupyx"])
+def test_every_missing_name_of_a_module_tells_the_reason_also_without_the_name_of_cupy(package: str) -> None:
+    asked = 0
+    for name, row in NAMES.items():
+        owner, _, last = name.rpartition(".")
+        module = cupy_names.ours(owner) if owner.partition(".")[0] == package else None
+        if row["state"] == cupy_names.ABSENT and isinstance(module, ModuleType):
+            with pytest.raises(AttributeError, match=f"{name} is an? .* of CuPy that emulated devices lack. ."):
+                getattr(module, last)
+            asked += 1
+    assert asked > 50
 
 
 def test_private_modules_have_what_libraries_use(printed: Any) -> None:
