@@ -108,7 +108,7 @@ def foreign_array(
     else:
         pointer = MemoryPointer(ForeignBlock(0, 0, device, owner), 0)
     host = np.ndarray(tuple(shape), dtype, pointer.mem.host(), pointer.offset, strides)
-    return Strided.array_type._made(pointer.mem, host, None)
+    return Strided.array_type._made(pointer.mem, host, None, None)
 
 
 def _device_of(ptr: int) -> int | None:

@@ -82,6 +82,7 @@ class Strided(_core.EmulatedArray):
         order: ``"C"`` or ``"F"``; ignored unless ``strides`` is None.
 
     Raises:
+        TypeError: The class is not a class of arrays.
         ValueError: CuPy does not know the dtype, or the array does not fit in the memory.
         OutOfMemoryError: The device has no room for the array.
     """
@@ -106,6 +107,8 @@ class Strided(_core.EmulatedArray):
         order: str | None = "C",
     ) -> Self:
         """Return a new array; a subclass calls this method in a ``__new__`` with arguments of its own."""
+        if not issubclass(cls, Strided):
+            raise TypeError(f"ndarray.__new__({cls.__name__}) makes arrays only: pass a subclass of ndarray.")
         lengths = lengths_of(shape)
         if order != "C" and order not in (None, "F", "c", "f"):
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
@@ -129,7 +132,7 @@ class Strided(_core.EmulatedArray):
             raise TypeError(f"the memory of an array is a xp.cuda.BaseMemory, and no {type(block).__name__}.")
         buffer: Any = block if block.size else block.host()
         host = np.ndarray(lengths, kind, buffer, offset, strides, "F" if order in ("F", "f") else "C")
-        return cls._made(block, host, None)
+        return cls._made(block, host, None, None)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: as in CuPy, ``__new__`` makes the array, and a subclass may have any arguments here."""
@@ -142,16 +145,17 @@ class Strided(_core.EmulatedArray):
         """
 
     @classmethod
-    def _made(cls, block: Block, host: npt.NDArray[Any], obj: Strided | None) -> Self:
-        """Return an array in memory of its own, ``block``.
+    def _made(cls, block: Block, host: npt.NDArray[Any], base: Strided | None, obj: Strided | None) -> Self:
+        """Return an array of this class.
 
         Args:
             block: The memory.
             host: The NumPy array over the memory.
-            obj: The array that gives a new array its class and its attributes, if there is one.
+            base: The array of which the array is a view, if the array is one.
+            obj: The argument of ``__array_finalize__``.
         """
         array = object.__new__(cls)
-        array._block, array._host, array._base = block, host, None
+        array._block, array._host, array._base = block, host, base
         if cls is not Strided.array_type:
             array.__array_finalize__(obj)
         return array
@@ -281,7 +285,13 @@ def template_among(operands: Iterable[Any]) -> Strided | None:
 
 def of_class(template: Strided, array: Strided) -> Strided:
     """Return ``array``, a new array that nothing else holds, as an array of the class of ``template``."""
-    return type(template)._made(array._block, array._host, template)
+    return type(template)._made(array._block, array._host, array._base, template)
+
+
+def as_plain(array: Strided) -> Strided:
+    """Return ``array`` without the class of its own: a view, if ``array`` is of a subclass."""
+    kind = Strided.array_type
+    return array if type(array) is kind else kind._part_of(array, array._host)
 
 
 def lengths_of(shape: Any) -> tuple[int, ...]:
@@ -330,11 +340,15 @@ def named_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return the ``numpy.dtype`` that ``dtype`` names.
 
     Raises:
-        TypeError: ``dtype`` is a list or a dictionary. CuPy looks dtypes up in a table, where neither can be a key.
+        TypeError: ``dtype`` is a list, a dictionary or an array. CuPy looks dtypes up in a table, where none of them
+            can be a key.
     """
     if isinstance(dtype, (list, dict)):
         kind = type(dtype).__name__
         raise TypeError(f"unhashable type: {kind!r}. CuPy takes no {kind} as a dtype; pass numpy.dtype({dtype!r}).")
+    if isinstance(dtype, (Strided, np.ndarray)):
+        kind = type(dtype).__name__
+        raise TypeError(f"unhashable type: {kind!r}. An array is no dtype; pass the dtype of the array.")
     return np.dtype(dtype)
 
 
