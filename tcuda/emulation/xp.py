@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcuda.emulation import cuda, random
-from tcuda.emulation.arrays import fft, host, lib, linalg, namespace, polynomial
+from tcuda.emulation.arrays import array_types, fft, host, lib, linalg, namespace, polynomial
 from tcuda.emulation.arrays.array_facts import ARRAY_FACTS
 from tcuda.emulation.arrays.flat import flatiter
 from tcuda.emulation.arrays.functional import FUNCTIONAL
@@ -96,6 +96,7 @@ _TABLE: dict[str, Any] = {
     "ndarray": ndarray,
     "polynomial": polynomial,
     "random": random,
+    "typing": array_types,
     "ufunc": ufunc,
 }
 

@@ -40,9 +40,11 @@ def tell_reasons(module: ModuleType, path: str) -> None:
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{about(f'{path}.{name}')}")
 
         module.__getattr__ = refuse  # type: ignore[method-assign]
-    for name, inner in list(vars(module).items()):
-        is_own = isinstance(inner, ModuleType) and inner.__name__.startswith("tcuda.emulation.") and name in dir(module)
-        if is_own and "__getattr__" not in vars(inner):
+    is_listed = "__dir__" in vars(module)  # Other modules also have modules that they only import.
+    home = "tcuda.emulation." if is_listed else f"{module.__name__}."
+    for name in dir(module):
+        inner = vars(module).get(name)
+        if isinstance(inner, ModuleType) and inner.__name__.startswith(home) and "__getattr__" not in vars(inner):
             tell_reasons(inner, f"{path}.{name}")
 
 

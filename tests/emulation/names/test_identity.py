@@ -151,7 +151,7 @@ def test_star_imports_bind_the_names_of_the_module(printed: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("cupy.typing", "Use `numpy.typing`."),
+        ("cupyx.cutensor", "Calls of NVIDIA's libraries, which emulated devices do not have."),
         ("cupy.cuda.texture", "Emulated devices have no textures, no surfaces and no CUDA arrays."),
     ],
 )
