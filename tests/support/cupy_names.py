@@ -18,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from support import cupy_modules
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -207,6 +209,8 @@ def absent_names(table: Mapping[str, Any]) -> str:
         if row["state"] == ABSENT:
             why = reason(name, table["rows"]) or ""
             reasons.setdefault(why, {}).setdefault(row["kind"], []).append(name)
+    for name, why in cupy_modules.refused().items():
+        reasons.setdefault(why, {}).setdefault("module", []).append(name)
     rows = [
         {"reason": why, "names": {kind: " ".join(names) for kind, names in kinds.items()}}
         for why, kinds in reasons.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tcuda.emulation.cupyx import cusolver, cusparse, jit, lapack, linalg, optimizing, profiler, scipy, signal
+from tcuda.emulation.cupyx import cusolver, cusparse, jit, lapack, linalg, optimizing, profiler, scipy, signal, time
 from tcuda.emulation.cupyx.pinned_array import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from tcuda.emulation.cupyx.reciprocal_root import rsqrt
 from tcuda.emulation.cupyx.scatter import scatter_add, scatter_max, scatter_min
@@ -33,6 +33,7 @@ __all__ = [
     "scipy",
     "seterr",
     "signal",
+    "time",
     "zeros_like_pinned",
     "zeros_pinned",
 ]

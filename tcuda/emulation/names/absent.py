@@ -6,10 +6,10 @@ import functools
 import json
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 _TABLE = Path(__file__).with_name("absent_names.json")
-"""The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the table of CuPy's names."""
+"""The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the tables of CuPy's names."""
 
 
 def about(name: str) -> str:
@@ -18,13 +18,10 @@ def about(name: str) -> str:
     Args:
         name: The whole name, such as ``cupyx.cutensor``.
     """
-    if "._" in name:  # Python and its tools ask for many of these names
+    if ".__" in name:  # Python and its tools ask for many of these names
         return ""
-    for row in _rows():
-        for kind, names in row["names"].items():
-            if name in names.split():
-                return f". {name} is {_with_article(kind)} of CuPy that emulated devices lack. {row['reason']}"
-    return ""
+    kind, reason = _absent().get(name, ("", ""))
+    return f". {name} is {_with_article(kind)} of CuPy that emulated devices lack. {reason}" if kind else ""
 
 
 def tell_reasons(module: ModuleType, path: str) -> None:
@@ -49,9 +46,12 @@ def tell_reasons(module: ModuleType, path: str) -> None:
 
 
 @functools.cache
-def _rows() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(_TABLE.read_text(encoding="utf-8"))["rows"]
-    return rows
+def _absent() -> dict[str, tuple[str, str]]:
+    """Return, by name, what the name is in CuPy, and the reason."""
+    rows = json.loads(_TABLE.read_text(encoding="utf-8"))["rows"]
+    return {
+        name: (kind, row["reason"]) for row in rows for kind, names in row["names"].items() for name in names.split()
+    }
 
 
 def _with_article(kind: str) -> str:

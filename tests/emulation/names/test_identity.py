@@ -186,6 +186,36 @@ def test_every_missing_name_of_a_module_tells_the_reason_also_without_the_name_o
     assert asked > 50
 
 
+def test_private_modules_have_what_libraries_ask_first(printed: Any) -> None:
+    assert printed("""
+import cupy
+import cupy._version
+from cupy._core import _accelerator, get_routine_accelerators, set_routine_accelerators
+from cupy._core.flags import Flags
+from cupy.linalg import _util
+assert cupy._version.__version__ == cupy.__version__ and type(cupy.ones(1).flags) is Flags
+assert get_routine_accelerators() == [_accelerator.ACCELERATOR_CUB]
+set_routine_accelerators(["cutensor", _accelerator.ACCELERATOR_CUTENSORNET])
+assert _accelerator.get_routine_accelerators() == [2, 3] and _accelerator.get_reduction_accelerators() == [1]
+_util._assert_2d(cupy.eye(2))
+_util._assert_stacked_square(cupy.ones((2, 3, 3)))
+for check, array in (
+    (_util._assert_2d, cupy.ones(3)),
+    (_util._assert_stacked_2d, cupy.ones(3)),
+    (_util._assert_stacked_square, cupy.ones((2, 3))),
+    (_util._assert_cupy_array, 1),
+):
+    try:
+        check(array)
+    except cupy.linalg.LinAlgError:
+        print("refused")
+try:
+    set_routine_accelerators(["gpu"])
+except ValueError as error:
+    print(error)
+""") == [*["refused"] * 4, "Unknown accelerator: gpu; the accelerators are cub, cutensor, cutensornet."]
+
+
 def test_private_modules_have_what_libraries_use(printed: Any) -> None:
     assert printed("""
 import cupy, warnings
