@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcuda.emulation import cuda, random
-from tcuda.emulation.arrays import fft, host, lib, linalg, namespace, polynomial
+from tcuda.emulation.arrays import array_types, fft, host, lib, linalg, namespace, polynomial
 from tcuda.emulation.arrays.array_facts import ARRAY_FACTS
 from tcuda.emulation.arrays.flat import flatiter
 from tcuda.emulation.arrays.functional import FUNCTIONAL
@@ -46,6 +46,7 @@ from tcuda.emulation.work.dlpack import fromDlpack
 def __getattr__(name: str) -> Any:
     if name == "testing":  # programs seldom need the module
         module = globals()[name] = importlib.import_module("tcuda.emulation.as_cupy.testing")
+        absent.tell_reasons(module, "cupy.testing")
         if __name__ == "cupy":
             _identity.rename(module, "cupy.testing")
         return module
@@ -95,6 +96,7 @@ _TABLE: dict[str, Any] = {
     "ndarray": ndarray,
     "polynomial": polynomial,
     "random": random,
+    "typing": array_types,
     "ufunc": ufunc,
 }
 
@@ -112,3 +114,4 @@ for _name in catalogue.CREATION:
 # itself and not behind __getattr__(), so that Python finds them without a call.
 globals().update(_TABLE)
 namespace.use(sys.modules[__name__])
+absent.tell_reasons(sys.modules[__name__], "cupy")

@@ -200,13 +200,20 @@ def write_states(table: dict[str, Any]) -> None:
     table["signatures"] = [row for row in kept if row["names"]]
 
 
-def absent_names(table: Mapping[str, Any]) -> str:
-    """Return the file from which emulated devices tell why a name is missing."""
+def absent_names(table: Mapping[str, Any], modules: Mapping[str, str]) -> str:
+    """Return the file from which emulated devices tell why a name is missing.
+
+    Args:
+        table: The table of names.
+        modules: More modules that are missing, with the reasons.
+    """
     reasons: dict[str, dict[str, list[str]]] = {}
     for name, row in sorted(table["names"].items()):
         if row["state"] == ABSENT:
             why = reason(name, table["rows"]) or ""
             reasons.setdefault(why, {}).setdefault(row["kind"], []).append(name)
+    for name, why in modules.items():
+        reasons.setdefault(why, {}).setdefault("module", []).append(name)
     rows = [
         {"reason": why, "names": {kind: " ".join(names) for kind, names in kinds.items()}}
         for why, kinds in reasons.items()

@@ -6,8 +6,9 @@
 Two tables have what CuPy has, and what a person has added. ``tests/data/cupy_names.json`` has the public names, their
 states, and the reasons of the names that are missing. ``tcuda/emulation/arrays/cupy_signatures.json`` has the
 parameters of the functions and methods that emulated arrays have; its entries ``operands`` were read from CuPy's
-sources. Of these tables the command makes the other files: those that :func:`files` lists, and the stub files in
-``tcuda/_backend/xp``. A NumPy that is older than the one of the stub files leaves the stub files as they are.
+sources. A third table, ``tests/data/cupy_modules.json``, is written by hand. Of these tables the command makes the
+other files: those that :func:`files` lists, and the stub files in ``tcuda/_backend/xp``. A NumPy that is older than the
+one of the stub files leaves the stub files as they are.
 
 Run the first command after a change of the names. The command ends with the status 1 if a missing name has no reason:
 then add a row with the reason to the table by hand. The command removes patterns that no missing name needs any more.
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support import absent_names, cupy_names, cupy_types
+from support import absent_names, cupy_modules, cupy_names, cupy_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,7 @@ def files(names: Mapping[str, Any], signatures: Mapping[str, Any]) -> dict[Path,
     return {
         cupy_names.TABLE: cupy_names.as_text(names),
         SIGNATURES: signatures_text(signatures),
-        cupy_names.ABSENT_NAMES: cupy_names.absent_names(names),
+        cupy_names.ABSENT_NAMES: cupy_names.absent_names(names, cupy_modules.refused()),
         absent_names.TABLE: json.dumps(absent_names.absent(), indent=2) + "\n",
         absent_names.ARRAY_NAMES: json.dumps(absent_names.array_names(names["names"]), indent=0) + "\n",
     }

@@ -14,7 +14,7 @@ from tcuda.emulation.arrays import solving, translation
 from tcuda.emulation.arrays.signatures import signature_of
 from tcuda.emulation.arrays.translation import IN_PLACE_OF, Translation
 from tcuda.emulation.arrays.ufunc import ufunc
-from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.devices.strided import Strided, as_plain, of_class, template_among
 from tcuda.emulation.names import catalogue
 from tcuda.emulation.numbers import flops
 from tcuda.emulation.work import active_trace, copies, creation, indexing, numpy_work, refusals
@@ -35,7 +35,82 @@ Work = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 
 def _viewing(function: Function) -> Work:
+    if function is np.imag:
+        return _imaginary
+    if function is np.broadcast_arrays:
+        return _broadcasting
+    if function is np.moveaxis:
+        return _moving
+    if function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+        return _listing(functools.partial(numpy_work.view, function))
+    if function in (np.array_split, np.hsplit, np.split, np.vsplit, np.dsplit):
+        return _splitting(function)
     return functools.partial(numpy_work.view, function)
+
+
+def _listing(work: Work) -> Work:
+    """Return ``work`` with a list in the place of a tuple of several results."""
+
+    def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        made = work(args, kwargs)
+        return list(made) if isinstance(made, tuple) else made
+
+    return compute
+
+
+def _imaginary(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the imaginary parts. In CuPy, the result gets the class of the array and none of its attributes."""
+    array = args[0] if args else kwargs["val"]
+    if not isinstance(array, Strided):
+        return numpy_work.view(np.imag, args, kwargs)
+    parts = numpy_work.view(np.imag, (as_plain(array),))
+    return (
+        parts if type(array) is Strided.array_type else type(array)._made(parts._block, parts._host, parts._base, None)
+    )
+
+
+def _broadcasting(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Broadcast arrays against each other. CuPy returns other arguments as they are."""
+    parts = numpy_work.view(np.broadcast_arrays, args, kwargs)
+    made = [part if isinstance(given, Strided) else given for part, given in zip(parts, args, strict=True)]
+    return type(parts)(made)
+
+
+def _moving(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Move axes. In CuPy, an array whose axes stay where they are is returned as it is."""
+    view = numpy_work.view(np.moveaxis, args, kwargs)
+    array = args[0] if args else kwargs["a"]
+    return array if (view.shape, view.strides) == (array.shape, array.strides) else view
+
+
+def _splitting(function: Function) -> Work:
+    """Return the work of a function that splits an array, and that returns the array itself as the only part."""
+
+    def split(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        parts = numpy_work.view(function, args, kwargs)
+        return parts if len(parts) > 1 or not args else [args[0]]
+
+    return split
+
+
+def _of_class(name: str, work: Work) -> Work:
+    """Return ``work`` with results of the class of the first operand of a subclass."""
+
+    def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        made = work(args, kwargs)
+        operands = (*args, *kwargs.values())
+        template = template_among(operands)
+        if name == "ediff1d" and len(operands) > 1:  # CuPy joins three arrays
+            return made
+        if template is None or not isinstance(made, Strided) or any(made is operand for operand in operands):
+            return made
+        if name in ("iscomplex", "isreal"):  # CuPy compares the imaginary parts
+            if template.dtype.kind != "c":
+                return made
+            template = _imaginary((template,), {})
+        return of_class(template, made)
+
+    return compute
 
 
 def _computing(function: Function) -> Work:
@@ -45,12 +120,14 @@ def _computing(function: Function) -> Work:
         return _contracting(function)
     if function is np.lexsort:
         return _sorting_by_keys(function)
+    if function is np.meshgrid:
+        return _meshing
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return numpy_work.call(function, args, kwargs, flops=estimate)
 
-    return compute
+    return _listing(compute) if function is np.gradient else compute
 
 
 def _contracting(function: Function) -> Work:
@@ -79,6 +156,14 @@ def _sorting_by_keys(function: Function) -> Work:
     return sort
 
 
+def _meshing(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    if any(not isinstance(array, Strided) or array.ndim != 1 for array in args):
+        raise ValueError("input has to be 1d: meshgrid() takes arrays of the device with one axis.")
+    if len(args) <= 1:
+        return tuple(args)
+    return numpy_work.call(np.meshgrid, args, kwargs)
+
+
 def _cleaning(function: Function) -> Work:
     """Return the work of ``nan_to_num``, which changes its first argument if the argument ``copy`` is false."""
 
@@ -95,7 +180,9 @@ def _cleaning(function: Function) -> Work:
 def _solving(function: Function) -> Work:
     name = function.__name__.strip("_")
     if name in catalogue.SOLVING or name in ("matrix_power", "norm"):
-        return solving.work_of(function)
+        work = solving.work_of(function)
+        # CuPy's tuples have no names for their parts.
+        return lambda args, kwargs: tuple(made) if isinstance(made := work(args, kwargs), tuple) else made
     return _computing(function)
 
 
@@ -314,7 +401,7 @@ def emulated(module: ModuleType, names: Iterable[str], works: Callable[[Function
         if original not in IMPLEMENTATIONS:  # A function with two names is made once.
             full_name = f"{prefix}.{name}" if prefix else name
             function = IN_PLACE_OF.get(original, original)
-            work = works(function)
+            work = _of_class(name, works(function)) if name in catalogue.OF_CLASS else works(function)
             bound = _bound(full_name, function, work, name)
             _WORKS[full_name] = function, work
             home = f"tcuda.emulation.arrays.{prefix}" if prefix else "tcuda.emulation.xp"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import warnings
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -435,8 +436,8 @@ class ndarray(Strided, Operators):
 
     @property
     def T(self) -> ndarray:
-        """A view with the axes in reverse order."""
-        return self.transpose()
+        """A view with the axes in reverse order; the array itself if it has one axis at most."""
+        return self if self.ndim <= 1 else ndarray.transpose(self)
 
     @property
     def mT(self) -> ndarray:
@@ -685,6 +686,13 @@ class ndarray(Strided, Operators):
         return super().__ne__(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __class_getitem__(cls, item: tuple[Any, Any]) -> GenericAlias:
+        shape, dtype = item
+        return GenericAlias(ndarray, (shape, dtype))
+
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        return super().__pow__(other)  # CuPy ignores the modulo, as NumPy does.
 
     def __imatmul__(self, other: Any) -> Any:
         return self @ other  # CuPy has no matrix product in place.

@@ -40,9 +40,10 @@ _UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "in
 
 
 class Operators(NDArrayOperatorsMixin):
-    """The operators of NumPy's mixin, with a short way for operands that NumPy's dispatch need not look at.
+    """The operators of NumPy's mixin, with CuPy's rules for the operands that NumPy's dispatch does not look at.
 
-    NumPy's dispatch asks all operands for ``__array_ufunc__``. Its answer is known for an array and a Python scalar.
+    NumPy's dispatch asks all operands for ``__array_ufunc__``. Its answer is known for an array and a Python scalar. As
+    in CuPy, operators of two arrays, unary operators and operators in place do not ask a subclass.
     """
 
     __slots__ = ()
@@ -60,8 +61,7 @@ def _applied(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
     apply = FUNCTIONS[name].apply
 
     def operate(self: Any, other: Any) -> Any:
-        kind = type(other)
-        if type(self) is Strided.array_type and (kind is Strided.array_type or kind in _SCALARS):
+        if isinstance(other, Strided) or (type(self) is Strided.array_type and type(other) in _SCALARS):
             return apply(self, other)
         return NotImplemented if _gives_way(self, other) else inherited(self, other)
 
@@ -72,7 +72,7 @@ def _reflected(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
     apply = FUNCTIONS[name].apply
 
     def operate(self: Any, other: Any) -> Any:
-        if type(self) is Strided.array_type and type(other) in _SCALARS:
+        if isinstance(other, Strided) or type(other) in _SCALARS:
             return apply(other, self)
         return inherited(self, other)
 
@@ -80,7 +80,11 @@ def _reflected(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _product(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
+    product = FUNCTIONS[name]
+
     def operate(self: Any, other: Any) -> Any:
+        if isinstance(other, Strided):
+            return product(self, other)
         return NotImplemented if _gives_way(self, other) else inherited(self, other)
 
     return operate
@@ -90,10 +94,7 @@ def _in_place(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
     apply = FUNCTIONS[name].apply
 
     def operate(self: Any, other: Any) -> Any:
-        kind = type(other)
-        if type(self) is Strided.array_type and (kind is Strided.array_type or kind in _SCALARS):
-            return apply(self, other, self)
-        return NotImplemented if _gives_way(self, other) else inherited(self, other)
+        return apply(self, other, self)
 
     return operate
 
@@ -102,7 +103,7 @@ def _unary(name: str, inherited: Callable[..., Any]) -> Callable[..., Any]:
     apply = FUNCTIONS[name].apply
 
     def operate(self: Any) -> Any:
-        return apply(self) if type(self) is Strided.array_type else inherited(self)
+        return apply(self)
 
     return operate
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.devices.strided import Strided, as_plain
 from tcuda.emulation.work import creation, numpy_work
 
 if TYPE_CHECKING:
@@ -58,4 +58,4 @@ def sliding_window_view(
     lengths: Any = creation.asarray(tuple(np.atleast_1d(window_shape).tolist()))
     if (lengths < 0).any():
         raise ValueError("`window_shape` cannot contain negative values")
-    return numpy_work.view(np.lib.stride_tricks.sliding_window_view, (array, window_shape, axis))
+    return numpy_work.view(np.lib.stride_tricks.sliding_window_view, (as_plain(array), window_shape, axis))

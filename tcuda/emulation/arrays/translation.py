@@ -210,6 +210,10 @@ def _quantiles(function: Callable[..., Any]) -> Callable[..., Any]:
     return find
 
 
+def _diag(v: Any, k: int = 0) -> Any:
+    return np.diag(v, k).copy()  # CuPy copies the diagonal
+
+
 def _eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  # NumPy's name
     result = np.linalg.eigh(_at_least_single(a), UPLO)  # type: ignore[call-overload]
     return type(result)(*[part.astype(a.dtype) for part in result]) if a.dtype == np.float16 else result
@@ -368,6 +372,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.clip: arithmetic.clip,
     np.copyto: casts.copyto,
     np.corrcoef: _corrcoef,
+    np.diag: _diag,
     np.einsum: einsum,
     np.histogram: _histogram,
     np.linalg.eigh: _eigh,

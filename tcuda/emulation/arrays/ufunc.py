@@ -9,7 +9,7 @@ import numpy as np
 from tcuda.emulation.arrays.signatures import Setting
 from tcuda.emulation.devices import array_interface
 from tcuda.emulation.devices.operands import SCALARS
-from tcuda.emulation.devices.strided import NUMBERS, Strided, shortened
+from tcuda.emulation.devices.strided import NUMBERS, Strided, as_plain, shortened, template_among
 from tcuda.emulation.names import catalogue
 from tcuda.emulation.numbers import arithmetic, casts, flops, structured
 from tcuda.emulation.numbers.floating_point import quietly
@@ -144,7 +144,7 @@ class ufunc:
         results = [*outs, *[None] * (function.nout - len(outs))]
         missing = [place for place, result in enumerate(results) if result is None]
         dtypes = self._dtypes(inputs, options)
-        fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing])
+        fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing], template_among(inputs))
         for place, result in zip(missing, fresh, strict=True):
             results[place] = result
         everything = {**options, "out": tuple(results)}
@@ -212,7 +212,7 @@ class ufunc:
 
     def outer(self, A: Any, B: Any, **kwargs: Any) -> Any:  # noqa: N803  # CuPy's names
         """Apply the function to all pairs of an element of ``A`` and an element of ``B`` (``numpy.ufunc.outer``)."""
-        first, second = creation.asarray(A), creation.asarray(B)
+        first, second = as_plain(creation.asarray(A)), as_plain(creation.asarray(B))
         apart = numpy_work.view(np.ndarray.reshape, (first, first.shape + (1,) * second.ndim))
         return self(apart, second, **kwargs)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from tcuda.emulation.cupyx import cusolver, cusparse, jit, lapack, linalg, optimizing, profiler, scipy, signal
+import sys
+
+from tcuda.emulation.cupyx import cusolver, cusparse, jit, lapack, linalg, optimizing, profiler, scipy, signal, time
 from tcuda.emulation.cupyx.pinned_array import empty_like_pinned, empty_pinned, zeros_like_pinned, zeros_pinned
 from tcuda.emulation.cupyx.reciprocal_root import rsqrt
 from tcuda.emulation.cupyx.scatter import scatter_add, scatter_max, scatter_min
 from tcuda.emulation.devices.synchronization import DeviceSynchronized, allow_synchronize
+from tcuda.emulation.names import absent
 from tcuda.emulation.numbers.error_state import errstate, geterr, seterr
 
 __all__ = [
@@ -30,6 +33,7 @@ __all__ = [
     "scipy",
     "seterr",
     "signal",
+    "time",
     "zeros_like_pinned",
     "zeros_pinned",
 ]
@@ -37,3 +41,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+absent.tell_reasons(sys.modules[__name__], "cupyx")

@@ -107,11 +107,8 @@ def foreign_array(
         pointer = MemoryPointer(block, -lowest)
     else:
         pointer = MemoryPointer(ForeignBlock(0, 0, device, owner), 0)
-    array = Strided.array_type.__new__(Strided.array_type)
-    array._block = pointer.mem
-    array._base = None
-    array._host = np.ndarray(tuple(shape), dtype, pointer.mem.host(), pointer.offset, strides)
-    return array
+    host = np.ndarray(tuple(shape), dtype, pointer.mem.host(), pointer.offset, strides)
+    return Strided.array_type._made(pointer.mem, host, None, None)
 
 
 def _device_of(ptr: int) -> int | None:

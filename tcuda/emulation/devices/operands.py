@@ -74,7 +74,7 @@ class Operands:
         if host.base is not None:
             for array in self.arrays:
                 if array._block.holds(host):
-                    return Strided.array_type._view_of(array, host)
+                    return type(array)._view_of(array, host)
         return None
 
 
@@ -124,7 +124,7 @@ class StandIns(Operands):
                 offset = host.ctypes.data - self._zeros.for_block(block).ctypes.data
                 if 0 <= offset < block.size:
                     view = np.ndarray(host.shape, host.dtype, block.host(), offset, host.strides)
-                    return Strided.array_type._view_of(array, view)
+                    return type(array)._view_of(array, view)
         return None
 
 
@@ -174,7 +174,8 @@ class Results:
                 return lambda _: array
         view = self._operands.view_of(host)
         if view is None and self._views and not host.size and self._operands.arrays:
-            view = Strided.array_type._view_of(self._operands.arrays[0], host)
+            first = self._operands.arrays[0]
+            view = type(first)._view_of(first, host)
         if view is not None:
             return lambda _: view
         new = len(self.fresh)

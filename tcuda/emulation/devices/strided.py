@@ -16,7 +16,7 @@ from tcuda.emulation.devices.memory import Block, MemoryPointer, allocate
 from tcuda.emulation.numbers import structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
     from typing_extensions import Self
@@ -82,6 +82,7 @@ class Strided(_core.EmulatedArray):
         order: ``"C"`` or ``"F"``; ignored unless ``strides`` is None.
 
     Raises:
+        TypeError: The class is not a class of arrays.
         ValueError: CuPy does not know the dtype, or the array does not fit in the memory.
         OutOfMemoryError: The device has no room for the array.
     """
@@ -92,16 +93,22 @@ class Strided(_core.EmulatedArray):
     _base: Strided | None
 
     array_type: ClassVar[type[Strided]]
-    """The class of the arrays that operations return, which :mod:`tcuda.emulation.arrays.ndarray` sets."""
+    """The class of the arrays that operations return, which :mod:`tcuda.emulation.arrays.ndarray` sets.
 
-    def __init__(
-        self,
+    Some operations return an array of the class of their operand, if that is a subclass (:func:`of_class`).
+    """
+
+    def __new__(
+        cls,
         shape: int | Sequence[int],
         dtype: npt.DTypeLike = float,
         memptr: MemoryPointer | None = None,
         strides: Sequence[int] | None = None,
         order: str | None = "C",
-    ) -> None:
+    ) -> Self:
+        """Return a new array; a subclass calls this method in a ``__new__`` with arguments of its own."""
+        if not issubclass(cls, Strided):
+            raise TypeError(f"ndarray.__new__({cls.__name__}) makes arrays only: pass a subclass of ndarray.")
         lengths = lengths_of(shape)
         if order != "C" and order not in (None, "F", "c", "f"):
             raise ValueError(f"order not understood: {order!r}; an array is laid out in 'C' or 'F' order")
@@ -124,9 +131,34 @@ class Strided(_core.EmulatedArray):
         if not isinstance(block, Block):  # The core reads the members of a block.
             raise TypeError(f"the memory of an array is a xp.cuda.BaseMemory, and no {type(block).__name__}.")
         buffer: Any = block if block.size else block.host()
-        self._block = block
-        self._base = None
-        self._host = np.ndarray(lengths, kind, buffer, offset, strides, "F" if order in ("F", "f") else "C")
+        host = np.ndarray(lengths, kind, buffer, offset, strides, "F" if order in ("F", "f") else "C")
+        return cls._made(block, host, None, None)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: as in CuPy, ``__new__`` makes the array, and a subclass may have any arguments here."""
+
+    def __array_finalize__(self, obj: Strided | None) -> None:
+        """Do nothing; a subclass sets here the attributes of a new array, which ``obj`` may have already.
+
+        Args:
+            obj: The array from which this array was made; None if the program made this array from a shape.
+        """
+
+    @classmethod
+    def _made(cls, block: Block, host: npt.NDArray[Any], base: Strided | None, obj: Strided | None) -> Self:
+        """Return an array of this class.
+
+        Args:
+            block: The memory.
+            host: The NumPy array over the memory.
+            base: The array of which the array is a view, if the array is one.
+            obj: The argument of ``__array_finalize__``.
+        """
+        array = object.__new__(cls)
+        array._block, array._host, array._base = block, host, base
+        if cls is not Strided.array_type:
+            array.__array_finalize__(obj)
+        return array
 
     @classmethod
     def _view_of(cls, base: Strided, host: npt.NDArray[Any]) -> Self:
@@ -134,7 +166,10 @@ class Strided(_core.EmulatedArray):
         # NumPy protects diagonals and broadcast arrays from writing. The flag of a broadcast array must not be read,
         # because reading it gives a warning.
         protected = 0 in host.strides or not host.flags.writeable
-        return cls._part_of(base, _unprotected(host, base._block) if protected else host)
+        view = cls._part_of(base, _unprotected(host, base._block) if protected else host)
+        if cls is not Strided.array_type:
+            view.__array_finalize__(base)
+        return view
 
     def _over(self, memory: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a NumPy array with this shape, type and layout over ``memory``, which stands for the block."""
@@ -237,6 +272,28 @@ ARRAYS = _core.EmulatedArrays(Block, np.ndarray, _functions_of_numpy(), KINDS)
 """Makes arrays in the core; :mod:`tcuda.emulation.arrays.ndarray` sets the class of the arrays."""
 
 
+def template_among(operands: Iterable[Any]) -> Strided | None:
+    """Return the first array of a subclass among ``operands``, which gives results their class; None if all are plain.
+
+    CuPy does not compare ``__array_priority__`` here.
+    """
+    for operand in operands:
+        if isinstance(operand, Strided) and type(operand) is not Strided.array_type:
+            return operand
+    return None
+
+
+def of_class(template: Strided, array: Strided) -> Strided:
+    """Return ``array``, a new array that nothing else holds, as an array of the class of ``template``."""
+    return type(template)._made(array._block, array._host, array._base, template)
+
+
+def as_plain(array: Strided) -> Strided:
+    """Return ``array`` without the class of its own: a view, if ``array`` is of a subclass."""
+    kind = Strided.array_type
+    return array if type(array) is kind else kind._part_of(array, array._host)
+
+
 def lengths_of(shape: Any) -> tuple[int, ...]:
     """Return the lengths of the axes of an array of ``shape``.
 
@@ -283,11 +340,15 @@ def named_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return the ``numpy.dtype`` that ``dtype`` names.
 
     Raises:
-        TypeError: ``dtype`` is a list or a dictionary. CuPy looks dtypes up in a table, where neither can be a key.
+        TypeError: ``dtype`` is a list, a dictionary or an array. CuPy looks dtypes up in a table, where none of them
+            can be a key.
     """
     if isinstance(dtype, (list, dict)):
         kind = type(dtype).__name__
         raise TypeError(f"unhashable type: {kind!r}. CuPy takes no {kind} as a dtype; pass numpy.dtype({dtype!r}).")
+    if isinstance(dtype, (Strided, np.ndarray)):
+        kind = type(dtype).__name__
+        raise TypeError(f"unhashable type: {kind!r}. An array is no dtype; pass the dtype of the array.")
     return np.dtype(dtype)
 
 

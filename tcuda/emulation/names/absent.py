@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from types import ModuleType
+from typing import NoReturn
 
 _TABLE = Path(__file__).with_name("absent_names.json")
-"""The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the table of CuPy's names."""
+"""The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the tables of CuPy's names."""
 
 
 def about(name: str) -> str:
@@ -20,32 +18,40 @@ def about(name: str) -> str:
     Args:
         name: The whole name, such as ``cupyx.cutensor``.
     """
-    if "._" in name:  # Python and its tools ask for many of these names
+    if ".__" in name:  # Python and its tools ask for many of these names
         return ""
-    for row in _rows():
-        for kind, names in row["names"].items():
-            if name in names.split():
-                return f". {name} is {_with_article(kind)} of CuPy that emulated devices lack. {row['reason']}"
-    return ""
+    kind, reason = _absent().get(name, ("", ""))
+    return f". {name} is {_with_article(kind)} of CuPy that emulated devices lack. {reason}" if kind else ""
 
 
-def attributes_of(module: str) -> Callable[[str], NoReturn]:
-    """Return a function ``__getattr__`` for a module, which tells why a name is missing.
+def tell_reasons(module: ModuleType, path: str) -> None:
+    """Let a module, and the modules in it, tell why a missing name is missing.
 
     Args:
-        module: The name of CuPy's module.
+        module: The module of emulated devices. A module with a function ``__getattr__`` tells its reasons itself.
+        path: The name of CuPy's module.
     """
+    if "__getattr__" not in vars(module):
 
-    def refuse(name: str) -> NoReturn:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{about(f'{module}.{name}')}")
+        def refuse(name: str) -> NoReturn:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{about(f'{path}.{name}')}")
 
-    return refuse
+        module.__getattr__ = refuse  # type: ignore[method-assign]
+    is_listed = "__dir__" in vars(module)  # Other modules also have modules that they only import.
+    home = "tcuda.emulation." if is_listed else f"{module.__name__}."
+    for name in dir(module):
+        inner = vars(module).get(name)
+        if isinstance(inner, ModuleType) and inner.__name__.startswith(home) and "__getattr__" not in vars(inner):
+            tell_reasons(inner, f"{path}.{name}")
 
 
 @functools.cache
-def _rows() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads(_TABLE.read_text(encoding="utf-8"))["rows"]
-    return rows
+def _absent() -> dict[str, tuple[str, str]]:
+    """Return, by name, what the name is in CuPy, and the reason."""
+    rows = json.loads(_TABLE.read_text(encoding="utf-8"))["rows"]
+    return {
+        name: (kind, row["reason"]) for row in rows for kind, names in row["names"].items() for name in names.split()
+    }
 
 
 def _with_article(kind: str) -> str:

@@ -30,7 +30,7 @@ sign signbit sin sinh sqrt square subtract tan tanh trunc
 """Universal functions."""
 
 VIEWS = _names("""
-array_split atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to diag diagonal dsplit expand_dims flip fliplr
+array_split atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to diagonal dsplit expand_dims flip fliplr
 flipud hsplit imag matrix_transpose moveaxis ravel real reshape rollaxis rot90 split squeeze swapaxes transpose vsplit
 """)
 """Functions whose results share the memory of the first argument where that is possible."""
@@ -38,14 +38,14 @@ flipud hsplit imag matrix_transpose moveaxis ravel real reshape rollaxis rot90 s
 COMPUTING = _names("""
 all allclose amax amin angle any append argmax argmin argpartition argwhere around array_equal array_equiv average
 bincount choose clip column_stack concatenate convolve corrcoef correlate count_nonzero cov cross cumprod cumsum
-cumulative_prod cumulative_sum diag_indices diag_indices_from diagflat diff digitize dot dstack ediff1d einsum extract
-flatnonzero gradient histogram histogram2d histogramdd hstack i0 indices inner interp intersect1d isclose iscomplex isin
-isneginf isposinf isreal ix_ kaiser kron lexsort max mean median meshgrid min nan_to_num nanargmax nanargmin nancumprod
-nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar nonzero outer packbits pad partition percentile
-poly polyadd polyfit polymul polysub polyval prod ptp quantile ravel_multi_index real_if_close repeat resize roll roots
-round searchsorted select setdiff1d setxor1d sinc sort_complex stack std sum tensordot tile trace trapezoid tril
-tril_indices tril_indices_from trim_zeros triu triu_indices triu_indices_from union1d unique unique_all unique_counts
-unique_inverse unique_values unpackbits unwrap vander var vdot vstack where
+cumulative_prod cumulative_sum diag diag_indices diag_indices_from diagflat diff digitize dot dstack ediff1d einsum
+extract flatnonzero gradient histogram histogram2d histogramdd hstack i0 indices inner interp intersect1d isclose
+iscomplex isin isneginf isposinf isreal ix_ kaiser kron lexsort max mean median meshgrid min nan_to_num nanargmax
+nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar nonzero outer packbits pad
+partition percentile poly polyadd polyfit polymul polysub polyval prod ptp quantile ravel_multi_index real_if_close
+repeat resize roll roots round searchsorted select setdiff1d setxor1d sinc sort_complex stack std sum tensordot tile
+trace trapezoid tril tril_indices tril_indices_from trim_zeros triu triu_indices triu_indices_from union1d unique
+unique_all unique_counts unique_inverse unique_values unpackbits unwrap vander var vdot vstack where
 """)
 """Functions whose results are new arrays."""
 
@@ -79,6 +79,11 @@ GENERATING: dict[str, Callable[..., Any]] = {
     "tri": _cells,
 }
 """Functions that make arrays of numbers. Each value returns the number of elements for the function's arguments."""
+
+OF_CLASS = _names("""
+angle around clip diff ediff1d i0 iscomplex isclose isneginf isposinf isreal kron outer round sinc tril triu where
+""")
+"""Functions whose result is of the class of their first operand of a subclass: CuPy computes it element by element."""
 
 SORTING = _names("argsort sort")
 """Functions that sort; CuPy always sorts stably."""

@@ -67,12 +67,12 @@ def rename(module: ModuleType, path: str) -> None:
     for name in modules_in(path, module):
         rename(vars(module)[name], f"{path}.{name}")
     if is_listed:
-        if hasattr(module, "annotations"):  # CuPy's packages have this name from `from __future__ import annotations`
+        # CuPy's packages have this name from `from __future__ import annotations`.
+        if hasattr(module, "annotations") and "annotations" not in names:
             names.append("annotations")
         module.__all__ = names  # type: ignore[attr-defined]
         module.__dir__ = functools.partial(list, names)  # type: ignore[method-assign]
-    if "__getattr__" not in vars(module):
-        module.__getattr__ = absent.attributes_of(path)  # type: ignore[method-assign]
+    absent.tell_reasons(module, path)
 
 
 def _spec_of(module: ModuleType) -> ModuleSpec | None:

@@ -9,12 +9,12 @@ import numpy as np
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.devices import array_interface
 from tcuda.emulation.devices.operands import SCALARS
-from tcuda.emulation.devices.strided import Strided, supported
+from tcuda.emulation.devices.strided import Strided, supported, template_among
 from tcuda.emulation.numbers import casts, structured
 from tcuda.emulation.work import copies, dlpack, filling, numpy_work
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -113,7 +113,9 @@ def array(
 
     Raises:
         RuntimeError: The current stream captures, and ``obj`` is on the host and has an axis.
+        AssertionError: ``obj`` is a sequence of arrays of a subclass, for which CuPy raises this error, too.
         NotImplementedError: ``subok`` is true, which CuPy refuses, too.
+        TypeError: ``obj`` is a sequence of arrays of several classes, or of arrays and objects of the host.
         ValueError: The kernels do not know the dtype of ``obj``, or ``copy`` is False and ``obj`` must be copied.
     """
     if subok:
@@ -269,6 +271,15 @@ def _has_arrays_only(obj: Any) -> bool:
     return array_interface.is_array(obj) or (isinstance(obj, (list, tuple)) and all(map(_has_arrays_only, obj)))
 
 
+def _arrays_in(obj: Any) -> Iterator[Strided]:
+    """Yield the arrays of this library in a sequence, at any depth."""
+    if isinstance(obj, Strided):
+        yield obj
+    elif isinstance(obj, (list, tuple)):
+        for item in obj:
+            yield from _arrays_in(item)
+
+
 def _with_own_arrays(obj: Any) -> Any:
     """Return ``obj`` with arrays of this library in the places of foreign arrays of a device."""
     if isinstance(obj, (list, tuple)):
@@ -281,6 +292,18 @@ def _from_sequence(obj: Sequence[Any], dtype: npt.DTypeLike | None, order: str) 
         raise TypeError(
             "Implicit conversion to a NumPy array is not allowed: a sequence has either arrays of the device or "
             "objects of the host. Make arrays of the device from the objects of the host with asarray() first."
+        )
+
+    arrays = list(_arrays_in(obj))
+    if any(type(array) is not type(arrays[0]) for array in arrays):
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed: the arrays of a sequence are all of one class, and "
+            "these are not. Join the arrays with stack()."
+        )
+    if template_among(arrays) is not None:
+        raise AssertionError(
+            f"CuPy makes no array of a sequence of arrays of the subclass {type(arrays[0]).__name__}. Join the arrays "
+            "with stack()."
         )
 
     def gather(*parts: Any) -> npt.NDArray[Any]:

@@ -30,12 +30,13 @@ _ENDS = frozenset([int, type(None)])
 def getitem(array: Strided, index: Any) -> Any:
     """Return ``array[index]``: a copy if the index contains an array, and a view otherwise."""
     cuda.name  # noqa: B018  # in a forked child of a process that has used devices, the runtime raises torch's error
-    if type(index) is slice:  # the most frequent indices, which need no preparation and name no fields
+    is_plain = type(array) is Strided.array_type
+    if is_plain and type(index) is slice:  # the most frequent indices, which need no preparation and name no fields
         if type(index.start) not in _ENDS or type(index.stop) not in _ENDS or type(index.step) not in _ENDS:
             index = _with_numbers(index)
         view = ARRAYS.slice(array, index)
         return _refuse_integer() if view is None else view
-    if type(index) is int and _LEAST <= index <= _MOST:
+    if is_plain and type(index) is int and _LEAST <= index <= _MOST:
         return Strided.array_type._part_of(array, array._host[index, ...])
     if array._host.dtype.fields is not None and _names_fields(index):
         return _field(array, index)
@@ -142,7 +143,7 @@ def _field(array: Strided, name: str | list[str]) -> Strided:
                 "CuPy does not yet support accessing nested subarrays, please open an issue if you need this support."
             )
     host = array._host[name]
-    view: Strided = Strided.array_type._view_of(array, host)
+    view = type(array)._view_of(array, host)
     size = host.dtype.itemsize
     if host.dtype.kind != "V" and host.size and any(place % size for place in (host.ctypes.data, *host.strides)):
         raise ValueError(

@@ -15,7 +15,7 @@ from tcuda._process.lazy import backend, call_when_ready, cuda, is_initialized
 from tcuda._process.ledger import ledger
 from tcuda.emulation.devices import memory
 from tcuda.emulation.devices.operands import Operands, Results, StandIns, alias_of, parts
-from tcuda.emulation.devices.strided import ARRAYS, KINDS, Strided, too_large
+from tcuda.emulation.devices.strided import ARRAYS, KINDS, Strided, of_class, too_large
 from tcuda.emulation.numbers.floating_point import quietly
 from tcuda.emulation.work import accesses, active_trace, passed_marks, selected_elements
 
@@ -63,8 +63,10 @@ def new(shape: int | Sequence[int], dtype: npt.DTypeLike = float, order: str = "
     return Strided.array_type(shape, dtype, None, None, order) if made is None else made
 
 
-def new_each(layouts: Sequence[tuple[Sequence[int], npt.DTypeLike, str]]) -> list[Strided]:
-    """Return a new array for each shape, dtype and order.
+def new_each(
+    layouts: Sequence[tuple[Sequence[int], npt.DTypeLike, str]], template: Strided | None = None
+) -> list[Strided]:
+    """Return a new array for each shape, dtype and order, of the class of ``template``.
 
     Raises:
         OutOfMemoryError: The device has no room for all arrays. No array is left then.
@@ -73,6 +75,8 @@ def new_each(layouts: Sequence[tuple[Sequence[int], npt.DTypeLike, str]]) -> lis
     try:
         for shape, dtype, order in layouts:
             arrays.append(Strided.array_type(shape, dtype, None, None, order))
+            if template is not None:
+                arrays[-1] = of_class(template, arrays[-1])
     except BaseException:
         discard(arrays)
         raise
@@ -337,7 +341,7 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
     if type(result) is np.ndarray and len(operands.arrays) == 1 and result is not operands.hosts[0]:
         array = operands.arrays[0]
         if array._block.holds(result):  # the most frequent result
-            return Strided.array_type._view_of(array, result)
+            return type(array)._view_of(array, result)
     results = Results(result, operands, views=True)
     if not results.fresh:
         return results.remade(())

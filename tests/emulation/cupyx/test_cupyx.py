@@ -165,6 +165,15 @@ def test_a_benchmark_has_times_of_the_host_and_of_devices():
         cupyx.profiler.benchmark(3)
 
 
+def test_the_older_name_of_the_benchmark_gives_a_warning():
+    calls = []
+    with pytest.warns(UserWarning, match="moved to cupyx.profiler.benchmark") as caught:
+        times = cupyx.time.repeat(calls.append, (1,), n_repeat=2, n_warmup=1, name="append")
+    assert caught[0].filename == __file__
+    assert calls == [1, 1, 1]
+    assert (times.name, times.gpu_times.shape) == ("append", (1, 2))
+
+
 HOST = np.random.default_rng(0).random((6, 6)).astype(np.float32) + 0.5
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -150,7 +151,7 @@ def test_star_imports_bind_the_names_of_the_module(printed: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("cupy.typing", "Use `numpy.typing`."),
+        ("cupyx.cutensor", "Calls of NVIDIA's libraries, which emulated devices do not have."),
         ("cupy.cuda.texture", "Emulated devices have no textures, no surfaces and no CUDA arrays."),
     ],
 )
@@ -170,6 +171,49 @@ def test_a_missing_name_tells_the_reason(printed: Any, xp: Any) -> None:
         _ = xp.show_config
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'$"):
         _ = xp.no_such_name
+
+
+@pytest.mark.parametrize("package", ["cupy", "cupyx"])
+def test_every_missing_name_of_a_module_tells_the_reason_also_without_the_name_of_cupy(package: str) -> None:
+    asked = 0
+    for name, row in NAMES.items():
+        owner, _, last = name.rpartition(".")
+        module = cupy_names.ours(owner) if owner.partition(".")[0] == package else None
+        if row["state"] == cupy_names.ABSENT and isinstance(module, ModuleType):
+            with pytest.raises(AttributeError, match=f"{name} is an? .* of CuPy that emulated devices lack. ."):
+                getattr(module, last)
+            asked += 1
+    assert asked > 50
+
+
+def test_private_modules_have_what_libraries_ask_first(printed: Any) -> None:
+    assert printed("""
+import cupy
+import cupy._version
+from cupy._core import _accelerator, get_routine_accelerators, set_routine_accelerators
+from cupy._core.flags import Flags
+from cupy.linalg import _util
+assert cupy._version.__version__ == cupy.__version__ and type(cupy.ones(1).flags) is Flags
+assert get_routine_accelerators() == [_accelerator.ACCELERATOR_CUB]
+set_routine_accelerators(["cutensor", _accelerator.ACCELERATOR_CUTENSORNET])
+assert _accelerator.get_routine_accelerators() == [2, 3] and _accelerator.get_reduction_accelerators() == [1]
+_util._assert_2d(cupy.eye(2))
+_util._assert_stacked_square(cupy.ones((2, 3, 3)))
+for check, array in (
+    (_util._assert_2d, cupy.ones(3)),
+    (_util._assert_stacked_2d, cupy.ones(3)),
+    (_util._assert_stacked_square, cupy.ones((2, 3))),
+    (_util._assert_cupy_array, 1),
+):
+    try:
+        check(array)
+    except cupy.linalg.LinAlgError:
+        print("refused")
+try:
+    set_routine_accelerators(["gpu"])
+except ValueError as error:
+    print(error)
+""") == [*["refused"] * 4, "Unknown accelerator: gpu; the accelerators are cub, cutensor, cutensornet."]
 
 
 def test_private_modules_have_what_libraries_use(printed: Any) -> None:

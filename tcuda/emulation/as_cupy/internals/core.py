@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tcuda.emulation.arrays.ndarray import ndarray
+from tcuda.emulation.as_cupy.internals.accelerators import (
+    get_elementwise_accelerators,
+    get_reduction_accelerators,
+    get_routine_accelerators,
+    set_elementwise_accelerators,
+    set_reduction_accelerators,
+    set_routine_accelerators,
+)
 from tcuda.emulation.numbers import casts
 from tcuda.emulation.work import creation, numpy_work
 
@@ -19,4 +27,13 @@ def elementwise_copy(source: Any, out: Any = None) -> Any:
     return out
 
 
-__all__ = ["_ndarray_base", "elementwise_copy"]
+__all__ = [
+    "_ndarray_base",
+    "elementwise_copy",
+    "get_elementwise_accelerators",
+    "get_reduction_accelerators",
+    "get_routine_accelerators",
+    "set_elementwise_accelerators",
+    "set_reduction_accelerators",
+    "set_routine_accelerators",
+]

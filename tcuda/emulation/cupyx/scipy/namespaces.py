@@ -16,6 +16,7 @@ from tcuda.emulation.arrays.functions import IMPLEMENTATIONS, named
 from tcuda.emulation.arrays.ufunc import ufunc
 from tcuda.emulation.cupyx.scipy import catalogue, held
 from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.names import absent
 from tcuda.emulation.numbers import casts
 from tcuda.emulation.work import numpy_work
 
@@ -42,7 +43,8 @@ class Namespace(ModuleType):
             self._fill()
             if name in vars(self):
                 return vars(self)[name]
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        reason = absent.about(f"cupyx.scipy.{vars(self)['_module']}.{name}")
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{reason}")
 
     def __dir__(self) -> list[str]:
         self._fill()
