@@ -15,6 +15,7 @@ import tcuda
 from tcuda import _runtime
 from tcuda._base.parts import begin_part
 from tcuda._base.wings import has_wing, wing_module
+from tcuda.testing._cupy_imports import CupyImports
 from tcuda.testing._state import Memory, restore, state
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ _CUPYS = ("emulated", "installed")
 _CHECKS = "tcuda_checks"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options (a hook of pytest)."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options, and the plugin that looks at the imports of CuPy (a hook of pytest)."""
+    pluginmanager.register(CupyImports(), "tcuda_cupy_imports")
     group = parser.getgroup("tcuda", "devices of tcuda")
     group.addoption(
         "--tcuda-runtime",
