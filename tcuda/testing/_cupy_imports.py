@@ -1,4 +1,4 @@
-"""What the summary of pytest says where ``import cupy`` found no CuPy: the option that lets the tests run."""
+"""What the summary of pytest says about imports of CuPy: those that found no CuPy, and those that were refused."""
 
 from __future__ import annotations
 
@@ -20,12 +20,20 @@ _NO_CUPY = re.compile(r"No module named '(cupy|cupyx|cupy_backends)'|Failed to i
 _FEW = 3
 
 
+_REFUSALS = "tcuda.emulation.as_cupy.refusals"
+_KEY = "tcuda_refused_imports"
+
+
 class CupyImports:
-    """A plugin for pytest that notes the files in which ``import cupy`` found no CuPy."""
+    """A plugin for pytest that notes in which files ``import cupy`` found no CuPy, and which imports were refused.
+
+    A process of pytest-xdist sends its refused imports to the process that prints the summary.
+    """
 
     def __init__(self) -> None:
         """Note nothing yet."""
         self._files: dict[str, None] = {}
+        self._refused: dict[str, str] = {}
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self, early_config: pytest.Config) -> Iterator[None]:
@@ -47,12 +55,25 @@ class CupyImports:
         """Note the file of a test that fails, or that is skipped."""
         self._look_at(report)
 
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Send the refused imports of a process of pytest-xdist."""
+        module = sys.modules.get(_REFUSALS)
+        self._refused |= {} if module is None else module.told
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[_KEY] = self._refused
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Receive the refused imports of a process of pytest-xdist."""
+        for name, sentence in getattr(node, "workeroutput", {}).get(_KEY, {}).items():
+            self._refused.setdefault(name, sentence)
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        """Print which option lets the tests run."""
-        advice = self._advice(config, config.option)
-        if advice:
+        """Print which option lets the tests run, and which imports were refused."""
+        lines = [*self._advice(config, config.option), *self._refused.values()]
+        if lines:
             terminalreporter.section("tcuda")
-            for line in advice:
+            for line in lines:
                 terminalreporter.line(line)
 
     def _look_at(self, report: pytest.CollectReport | pytest.TestReport) -> None:

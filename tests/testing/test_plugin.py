@@ -487,3 +487,25 @@ def test_the_configuration_that_the_summary_names_lets_the_tests_run(
     (pytester.path / "sitecustomize.py").unlink()
     (pytester.path / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntcuda_cupy = "emulated"\n')
     run("import cupy\ndef test_a(): assert cupy.arange(3).sum() == 3\n").assert_outcomes(passed=1)
+
+
+# Imports that emulated devices refuse
+
+FALLS_BACK = (
+    "try:\n    import cupyx.cutensor\nexcept ImportError:\n    import numpy\n"
+    "@pytest.mark.parametrize('number', range(4))\ndef test_a(number): pass\n"
+)
+
+
+def test_the_summary_names_the_imports_that_emulated_devices_refuse(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(FALLS_BACK, "--tcuda-cupy=emulated")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["=* tcuda *=", "The import of cupyx.cutensor at *:3 in <module> was refused, so *"])
+    assert result.stdout.str().count("The import of") == 1
+
+
+def test_the_processes_of_xdist_tell_the_summary_of_refused_imports(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(FALLS_BACK, "--tcuda-cupy=emulated", "-p", "xdist", "-n", "2")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["The import of cupyx.cutensor at *"])
+    assert result.stdout.str().count("The import of") == 1
