@@ -37,7 +37,8 @@ def enable(
 
     The environment can ask for the same: ``TCUDA_RUNTIME=emulated``, ``TCUDA_EMULATED_DEVICES``,
     ``TCUDA_EMULATED_MEMORY``, ``TCUDA_EMULATED_SCHEDULE``, ``TCUDA_EMULATED_CHECKS``. The call sets these variables, so
-    that the processes that this process starts have the same devices.
+    that the processes that this process starts have the same devices. A second call with the same arguments does
+    nothing, as when a cell of a notebook runs again.
 
     Args:
         devices: The number of devices.
@@ -51,7 +52,7 @@ def enable(
             ``"memory,races"``. If None, the environment variable decides.
 
     Raises:
-        RuntimeError: The process already uses CUDA devices or emulated devices.
+        RuntimeError: The process already uses CUDA devices, or other emulated devices.
         TypeError: An argument has a wrong type.
         ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, ``schedule`` is
             unknown, ``seed`` is out of range, or a check is unknown.

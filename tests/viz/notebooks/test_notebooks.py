@@ -79,6 +79,22 @@ def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> 
 
 
 @pytest.mark.long
+@pytest.mark.emulated
+def test_the_magics_of_a_notebook_show_a_page_and_the_lines(tmp_path: Path) -> None:
+    cells = (
+        "%load_ext tcuda\nimport tcuda\nxp = tcuda.xp\nside = tcuda.Stream()",
+        "%%tcuda_sanitize\nx = xp.ones(1000)\nwith tcuda.stream(side):\n    y = x * 2",
+        "%%tcuda_memory\nkept = xp.zeros(1000)\nkept.sum()",
+        "tcuda.sanitizer.enable('warn')",
+        "tcuda.sanitizer.disable()",
+    )
+    _, page, value, report, _ = run_cells(tmp_path, *cells)
+    assert "cell [2]" in page_in(page)
+    assert value["text/plain"] == "array(0.)"
+    assert report["text/plain"] == "<tcuda.sanitizer.Report: 0 races in 0 operations>"
+
+
+@pytest.mark.long
 def test_the_cells_of_the_guide_run(tmp_path: Path) -> None:
     cells = re.findall(r"^```py\n(.*?)^```", PAGE.partition("## Notebooks")[2], re.DOTALL | re.MULTILINE)
     assert len(cells) >= 3
