@@ -17,6 +17,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _runtime
+from tcuda._base.public_names import public_names
 from tcuda.emulation.runtime import check, choice, parse_memory, parse_schedule
 from tcuda.emulation.runtime.clock import Clock
 
@@ -195,8 +196,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
 __all__ = ["Clock", "clock", "enable", "enable_without_gpu", "install_as_cupy", "ndarray", "xp"]
+__dir__ = public_names(__name__)

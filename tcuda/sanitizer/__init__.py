@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcuda._base.arguments import a_kind, flag, function
 from tcuda._base.errors import UnwrittenMemoryError
+from tcuda._base.public_names import public_names
 from tcuda._base.scope import Scope
 from tcuda._core import cleanup_on_error
 from tcuda.sanitizer._checks import ActiveCheck, checked_mode
@@ -54,6 +55,7 @@ __all__ = [
     "suppressed",
     "uses",
 ]
+__dir__ = public_names(__name__)
 
 
 class check(Scope):

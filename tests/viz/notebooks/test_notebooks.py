@@ -69,7 +69,7 @@ def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> 
     assert '<td style="text-align: left">cell [5], line 2</td>' in counter["text/html"]
     assert '<th style="text-align: right">count</th><th style="text-align: left">call</th>' in counter["text/html"]
     assert "cell [11], line 2 in " in site["text/plain"]
-    assert counter["text/plain"] == "<tcuda.SyncCounter: 1 waits at 1 lines>"
+    assert counter["text/plain"] == "<tcuda.SyncCounter: 1 wait at 1 line>"
     assert "race" in page_in(report).lower()
     assert graph["text/plain"].startswith("<tcuda.CUDAGraph: 1 node on device 0, pool (")
     assert "A picture needs CUDAGraph(keep_graph=True)." in graph["text/html"]
