@@ -1,4 +1,4 @@
-"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz`` and ``graph-viz``."""
+"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz``, ``graph-viz``, ``completion``."""
 
 from __future__ import annotations
 
