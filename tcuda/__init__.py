@@ -130,6 +130,14 @@ if _typing.TYPE_CHECKING:
 else:
     __getattr__, __dir__ = _lazy_names(__name__, ("accelerator", "comm", "emulation", "nccl", "sanitizer"))
 
+
+def load_ipython_extension(shell: object) -> None:
+    """Add the magics ``%%tcuda_sanitize`` and ``%%tcuda_memory`` to a notebook, for IPython's ``%load_ext tcuda``."""
+    from tcuda._viz import magics
+
+    magics.add(shell, memory.track, device_count)
+
+
 _initialization.prepare(_raise_out_of_memory, _relieve, _install_generators)
 _refuse_absent_modules()
 _watch_cupy()

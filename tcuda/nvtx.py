@@ -11,10 +11,13 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.public_names import public_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+__dir__ = public_names(__name__)
 
 _NO_TRACKING = -2  # nvtxRangePush returns this value without a profiler (NVTX_NO_PUSH_POP_TRACKING)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tcuda._base.public_names import public_names
 from tcuda._device._cudart import check_error, cudart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["profile", "start", "stop"]
+__dir__ = public_names(__name__)
 
 
 def start() -> None:

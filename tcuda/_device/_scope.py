@@ -43,6 +43,9 @@ class device(_core.DeviceScope):
         self.idx = device if type(device) is int else _get_device_index(device, optional=True)
         self.prev_idx = -1
 
+    def __repr__(self) -> str:
+        return f"<tcuda.device {self.idx}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.idx,)
 

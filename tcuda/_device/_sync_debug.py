@@ -250,7 +250,9 @@ class SyncCounter:
     def __repr__(self) -> str:
         rows = self.counts()
         state = ", counting" if self in _counters else ""
-        return f"<tcuda.SyncCounter: {sum(row['count'] for row in rows)} waits at {len(rows)} lines{state}>"
+        waits, lines = sum(row["count"] for row in rows), len(rows)
+        counted = f"{waits} wait{'' if waits == 1 else 's'} at {lines} line{'' if lines == 1 else 's'}"
+        return f"<tcuda.SyncCounter: {counted}{state}>"
 
     def _repr_html_(self) -> str:
         from tcuda._viz.shared import notebook  # here, because few programs need the module

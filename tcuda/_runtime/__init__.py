@@ -90,7 +90,8 @@ def use(made: Runtime) -> None:
         if before is not None and before.visibleDeviceCount():
             raise RuntimeError(
                 f"Cannot emulate devices: the {before.name} runtime is already in use. Call "
-                "tcuda.emulation.enable() before anything that needs a device, or set TCUDA_RUNTIME=emulated."
+                "tcuda.emulation.enable() before anything that needs a device, for which a notebook restarts its "
+                "kernel, or set TCUDA_RUNTIME=emulated."
             )
         before = _decide(before, made)
 

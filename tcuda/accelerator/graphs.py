@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._base.copying import refusing
+from tcuda._base.public_names import public_names
 from tcuda.graphs import CUDAGraph, graph
 from tcuda.streams import current_stream
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tcuda.memory import MemPool
 
 __all__ = ["Graph"]
+__dir__ = public_names(__name__)
 
 
 class Graph:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda import memory
+from tcuda._base.public_names import public_names
 from tcuda._process.lazy import is_initialized
 from tcuda.memory import empty_cache, empty_host_cache
 
@@ -23,6 +24,7 @@ __all__ = [
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
 ]
+__dir__ = public_names(__name__)
 
 
 def memory_stats(device_index: DeviceArgument = None, /) -> dict[str, Any]:

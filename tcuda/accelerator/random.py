@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda import random
+from tcuda._base.public_names import public_names
 from tcuda._process.devices import _get_device_index
 from tcuda.random import get_rng_state_all
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 __all__ = ["get_rng_state", "get_rng_state_all", "initial_seed"]
+__dir__ = public_names(__name__)
 
 
 def initial_seed(device: DeviceArgument = None, /) -> int:

@@ -1,4 +1,4 @@
-"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz`` and ``graph-viz``."""
+"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz``, ``graph-viz``, ``completion``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tcuda._base.messages import in_one_line, send_to_nowhere
+from tcuda._base.public_names import public_names
 from tcuda.cli.interrupt import end_at_ctrl_c, ended_by_ctrl_c, interruptible
 
 if TYPE_CHECKING:
@@ -88,3 +89,4 @@ def _flush_or_drop_output() -> None:
 
 
 __all__ = ["command", "main"]
+__dir__ = public_names(__name__)

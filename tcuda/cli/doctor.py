@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COUNT = 1000
+_SCIPY = "scipy"
 _DOUBLED = """
 extern "C" __global__ void doubled(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -57,10 +59,18 @@ def run(options: argparse.Namespace) -> int:
         for name, check in _CHECKS.items()
     ]
     if options.json:
-        print(json.dumps({"checks": found, "problem": None}, indent=2))
+        print(json.dumps({"checks": found, _SCIPY: _scipy(), "problem": None}, indent=2))
     else:
         _show(found)
     return int(any(each["problem"] for each in found))
+
+
+def _scipy() -> str | None:
+    """Return the version of SciPy; None without SciPy, which is no failure, because few programs need SciPy."""
+    try:
+        return importlib.metadata.version(_SCIPY)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _checked(name: str, check: Callable[[], None], device: int) -> dict[str, Any]:
@@ -127,9 +137,17 @@ def _show(found: list[dict[str, Any]]) -> None:
         (str(each["device"]), each["check"], "failed" if each["problem"] else "ok", f"{1000 * each['seconds']:,.1f} ms")
         for each in found
     ]
+    scipy = _scipy()
+    rows.append(("", _SCIPY, "missing" if scipy is None else scipy, ""))
     print_table(screen, ("device", "check", "result", "time"), rows)
     failed = [each for each in found if each["problem"]]
     for each in failed:
         screen.print(f"The {each['check']} on device {each['device']} failed. {each['problem']}", soft_wrap=True)
+    if scipy is None:
+        screen.print(
+            "SciPy is not installed. Emulated devices compute cupyx.scipy with SciPy: pip install scipy, or install "
+            "tcuda[emulation].",
+            soft_wrap=True,
+        )
     if not failed:
         screen.print("All checks passed. The first kernel of a process also compiles.", soft_wrap=True)

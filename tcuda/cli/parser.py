@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.messages import printable
 from tcuda._base.version import __version__
 from tcuda._base.wings import has_wing, wing_module
-from tcuda.cli import demo, doctor, graph_viz, info, memory_viz
+from tcuda.cli import completion, demo, doctor, graph_viz, info, memory_viz
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+_BAD_USAGE = 2
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -25,16 +29,34 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """
     parser = argparse.ArgumentParser(prog="tcuda", description="The surface of torch.cuda for CuPy arrays.")
     parser.add_argument("--version", action="version", version=f"tcuda {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    commands = parser.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
     given, program = list(sys.argv[1:] if argv is None else argv), []
     for command in _commands():
         command.add_to(commands)
         if hasattr(command, "split"):
             # The arguments of a program may look like options of the command, so argparse does not see the program.
             given, program = command.split(given)
-    options = parser.parse_args(given)
+    if not given:
+        parser.print_help(sys.stderr)
+        sys.exit(_BAD_USAGE)
+    first = given[0]
+    known = [*parser._option_string_actions] if first.startswith("-") else [*commands.choices]
+    if first not in known and not (first.startswith("--") and any(name.startswith(first) for name in known)):
+        kind = "option" if first.startswith("-") else "command"
+        parser.error(f"there is no {kind} {first[:40]!r}.{_similar(first, known)} tcuda --help lists the commands.")
+    options, unknown = parser.parse_known_args(given)
+    if unknown:
+        chosen = commands.choices[options.command]
+        found = _similar(unknown[0].partition("=")[0], chosen._option_string_actions)
+        chosen.error(f"unrecognized arguments: {printable(' '.join(unknown))}.{found}")
     options.program = program
     return options
+
+
+def _similar(word: str, known: Iterable[str]) -> str:
+    """Return a question that names the word of ``known`` that is most like ``word``; nothing if none is."""
+    found = difflib.get_close_matches(word, known, n=1)
+    return f" Did you mean {found[0]}?" if found else ""
 
 
 def _commands() -> Iterator[Any]:
@@ -42,7 +64,7 @@ def _commands() -> Iterator[Any]:
     yield from (info, doctor, demo)
     if has_wing("sanitizer"):
         yield wing_module("sanitizer._command")
-    yield from (memory_viz, graph_viz)
+    yield from (memory_viz, graph_viz, completion)
 
 
 __all__ = ["parse"]

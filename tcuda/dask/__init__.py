@@ -5,6 +5,7 @@ The package needs Dask's ``distributed``, which ``pip install 'distributed>=2024
 
 from __future__ import annotations
 
+from tcuda._base.public_names import public_names
 from tcuda.dask._cluster import local_cluster
 from tcuda.dask._group import Communicator, Group, group
 from tcuda.dask._mailbox import GroupError
@@ -16,3 +17,4 @@ from tcuda.dask._serialization import register
 register()
 
 __all__ = ["Communicator", "Devices", "Group", "GroupError", "dask_setup", "group", "local_cluster", "worker_seed"]
+__dir__ = public_names(__name__)

@@ -17,6 +17,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _runtime
+from tcuda._base.public_names import public_names
 from tcuda.emulation.runtime import check, choice, parse_memory, parse_schedule
 from tcuda.emulation.runtime.clock import Clock
 
@@ -37,7 +38,8 @@ def enable(
 
     The environment can ask for the same: ``TCUDA_RUNTIME=emulated``, ``TCUDA_EMULATED_DEVICES``,
     ``TCUDA_EMULATED_MEMORY``, ``TCUDA_EMULATED_SCHEDULE``, ``TCUDA_EMULATED_CHECKS``. The call sets these variables, so
-    that the processes that this process starts have the same devices.
+    that the processes that this process starts have the same devices. A second call with the same arguments does
+    nothing, as when a cell of a notebook runs again.
 
     Args:
         devices: The number of devices.
@@ -51,7 +53,7 @@ def enable(
             ``"memory,races"``. If None, the environment variable decides.
 
     Raises:
-        RuntimeError: The process already uses CUDA devices or emulated devices.
+        RuntimeError: The process already uses CUDA devices, or other emulated devices.
         TypeError: An argument has a wrong type.
         ValueError: ``devices`` or ``memory`` is too large or not positive, the text is not a size, ``schedule`` is
             unknown, ``seed`` is out of range, or a check is unknown.
@@ -194,8 +196,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
 __all__ = ["Clock", "clock", "enable", "enable_without_gpu", "install_as_cupy", "ndarray", "xp"]
+__dir__ = public_names(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcuda._base.public_names import public_names
 from tcuda.graphs._callables import make_graphed_callables
 from tcuda.graphs._context import graph, is_current_stream_capturing
 from tcuda.graphs._cuda_graph import CUDAGraph
@@ -16,3 +17,4 @@ __all__ = [
     "make_graphed_callables",
     "while_loop",
 ]
+__dir__ = public_names(__name__)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.public_names import public_names
 from tcuda.jiterator._jitted import JittedFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__: list[str] = []  # as in torch: the names of the functions begin with an underscore
+__dir__ = public_names(__name__)
 
 
 def _create_jit_fn(code_string: str, **kwargs: Any) -> Callable[..., Any]:

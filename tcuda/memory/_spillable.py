@@ -174,8 +174,9 @@ class Spillable(MutableMapping[K, Any]):
 
     def __repr__(self) -> str:
         stats = self.stats()
+        values = "1 value" if len(self) == 1 else f"{len(self)} values"
         return (
-            f"<tcuda.memory.Spillable with {len(self)} values: {stats.device_bytes} bytes on devices, "
+            f"<tcuda.memory.Spillable with {values}: {stats.device_bytes} bytes on devices, "
             f"{stats.host_bytes} on the host>"
         )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.public_names import public_names
 from tcuda._process.ipc import collect_with
 from tcuda._process.lazy import _lazy_call, backend
 from tcuda.multiprocessing import _events, _mappings
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["unreceived", "withdraw"]
+__dir__ = public_names(__name__)
 
 
 def unreceived() -> int:

@@ -14,6 +14,7 @@ the driver may start the other kernels only after ``cudaFree``. NCCL starts the 
 and torch takes no lock here either.
 """
 
+from tcuda._base.public_names import public_names
 from tcuda.nccl._collectives import (
     all_gather,
     all_reduce,
@@ -38,3 +39,4 @@ __all__ = [
     "unique_id",
     "version",
 ]
+__dir__ = public_names(__name__)

@@ -1,7 +1,8 @@
 """The race detector: accesses to the same memory that no order of streams, events and the host relates.
 
 On emulated devices, the report also has the races inside of kernels, if the program has chosen to look for them.
-:func:`check` looks for races in a part of a program. ``tcuda._sanitizer`` has torch's names for the same detector.
+:func:`check` looks for races in a part of a program, and :func:`enable` in all later code of the process.
+``tcuda._sanitizer`` has torch's names for the same detector.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcuda._base.arguments import a_kind, flag, function
 from tcuda._base.errors import UnwrittenMemoryError
+from tcuda._base.public_names import public_names
 from tcuda._base.scope import Scope
 from tcuda._core import cleanup_on_error
 from tcuda.sanitizer._checks import ActiveCheck, checked_mode
@@ -20,6 +22,7 @@ from tcuda.sanitizer._kernel_race import KernelMemory, KernelRace, KernelRaceAcc
 from tcuda.sanitizer._race import Finding, Race, RaceAccess, RaceAllocation
 from tcuda.sanitizer._report import Report
 from tcuda.sanitizer._suppressions import suppress, suppressed
+from tcuda.sanitizer._switch import disable, enable
 from tcuda.sanitizer._unwritten_read import UnwrittenRead
 from tcuda.sanitizer._uses import uses
 
@@ -46,10 +49,13 @@ __all__ = [
     "UnwrittenRead",
     "UnwrittenReadError",
     "check",
+    "disable",
+    "enable",
     "suppress",
     "suppressed",
     "uses",
 ]
+__dir__ = public_names(__name__)
 
 
 class check(Scope):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from tcuda._base.arguments import flag
 from tcuda._core import finalizing
-from tcuda.sanitizer._checks import ActiveCheck
+from tcuda.sanitizer._checks import ActiveCheck, checked_mode
 from tcuda.sanitizer._report import Report
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class CUDASanitizer:
                 raise
             self._check = check
 
+    def _is_enabled_as(self, mode: str, *, possible: bool) -> bool:
+        return self.enabled and self._check is not None and (self._check.mode, self._check.possible) == (mode, possible)
+
     def disable(self) -> None:
         """Look for races no longer. If the sanitizer is off, the call does nothing.
 
@@ -126,3 +130,56 @@ def enable_cuda_sanitizer() -> None:
         tcuda.sanitizer._errors.CUDASanitizerErrors: detected 1 errors
     """
     cuda_sanitizer.enable()
+
+
+def enable(mode: str = "raise", *, possible: bool = False) -> Report:
+    """Look for races in all code of the process from now on, such as in all later cells of a notebook.
+
+    :func:`check` does the same for a part of a program. A second call with the same arguments does nothing. A call with
+    other arguments begins a new report. ``TCUDA_SANITIZER`` and torch's ``tcuda._sanitizer.enable_cuda_sanitizer()``
+    turn the same switch. Memory that is older than the call has no stack of its allocation.
+
+    Args:
+        mode: What a race does: ``"raise"``, ``"warn"`` or ``"collect"``, as for :func:`check`.
+        possible: Whether possible races raise errors, or warn, like exact races.
+
+    Returns:
+        The report that gets the races until :func:`disable` is called. A notebook shows the report as a page.
+
+    Raises:
+        OSError: The file of suppressions cannot be read.
+        RuntimeError: The runtime in use has no races to tell.
+        TypeError: ``mode`` is not a text, or ``possible`` is not a bool.
+        ValueError: ``mode`` is none of the three, or a line of the file of suppressions is wrong.
+
+    Example:
+        >>> report = tcuda.sanitizer.enable("collect")
+        >>> x = xp.ones(1000)
+        >>> with tcuda.stream(tcuda.Stream()):
+        ...     y = x * 2  # the stream does not wait for the default stream
+        >>> tcuda.sanitizer.disable()
+        >>> len(report)
+        1
+    """
+    mode, possible = checked_mode(mode), flag(possible, "possible")
+    if not cuda_sanitizer._is_enabled_as(mode, possible=possible):
+        cuda_sanitizer.disable()
+        cuda_sanitizer._enable(mode, possible=possible)
+    return cuda_sanitizer.report
+
+
+def disable() -> None:
+    """Look for races no longer, after :func:`enable`. If nothing was enabled, the call does nothing.
+
+    Raises:
+        CUDASanitizerErrors: The mode is ``"raise"``, and a race was found that waited for Python's main thread.
+        RaceWarning: The same, the mode is ``"warn"``, and the program makes errors of warnings.
+
+    Example:
+        >>> report = tcuda.sanitizer.enable("collect")
+        >>> tcuda.sanitizer.disable()
+        >>> x = xp.ones(1000)
+        >>> report.operations  # the detector saw nothing of the line above
+        0
+    """
+    cuda_sanitizer.disable()

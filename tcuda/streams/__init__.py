@@ -1,5 +1,6 @@
 """Streams and events (``torch.cuda.streams``)."""
 
+from tcuda._base.public_names import public_names
 from tcuda._process.streams import StreamLike, SupportsCudaStream
 from tcuda.streams._current import (
     _sleep as _sleep,
@@ -25,3 +26,4 @@ from tcuda.streams._scope import StreamContext as StreamContext
 from tcuda.streams._stream import ExternalStream, Stream
 
 __all__ = ["Event", "ExternalStream", "Stream", "StreamLike", "SupportsCudaStream"]
+__dir__ = public_names(__name__)

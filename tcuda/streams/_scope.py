@@ -65,6 +65,9 @@ class StreamContext(_core.StreamScope):
         """The stream that was current at entry on the device of ``stream``; None before an entry."""
         return None if self.stream is None else _as_ours(self._target, self.stream.device_id)
 
+    def __repr__(self) -> str:
+        return f"<tcuda.StreamContext of {self.stream}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return StreamContext, (self.stream,)
 

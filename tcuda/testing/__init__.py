@@ -3,6 +3,7 @@
 The module :mod:`tcuda.testing.plugin` is the plugin for pytest, which pytest loads by itself.
 """
 
+from tcuda._base.public_names import public_names
 from tcuda.testing._arrays import (
     assert_allclose,
     assert_array_almost_equal,
@@ -20,3 +21,4 @@ __all__ = [
     "assert_array_max_ulp",
     "check_state",
 ]
+__dir__ = public_names(__name__)

@@ -15,6 +15,8 @@ import tcuda
 from tcuda import _runtime
 from tcuda._base.parts import begin_part
 from tcuda._base.wings import has_wing, wing_module
+from tcuda.testing import _sanitizing
+from tcuda.testing._cupy_imports import CupyImports
 from tcuda.testing._state import Memory, restore, state
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _MARKS = (
     "tcuda_gpu: the test needs a GPU; without one the test is skipped",
     "tcuda_emulated: the test needs emulated devices; on a GPU the test is skipped",
     "tcuda_devices(count): the test needs so many devices, 2 by default; with fewer devices the test is skipped",
+    f"{_sanitizing.MARK}: the test may have races; --tcuda-sanitize does not look for them",
 )
 
 _passed = pytest.StashKey[bool]()
@@ -34,8 +37,9 @@ _CUPYS = ("emulated", "installed")
 _CHECKS = "tcuda_checks"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options (a hook of pytest)."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options, and the plugin that looks at the imports of CuPy (a hook of pytest)."""
+    pluginmanager.register(CupyImports(), "tcuda_cupy_imports")
     group = parser.getgroup("tcuda", "devices of tcuda")
     group.addoption(
         "--tcuda-runtime",
@@ -59,6 +63,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the checks of kernels on emulated devices, such as memory,races (default: the environment variable "
         f"TCUDA_EMULATED_CHECKS, or else the value {_CHECKS} in the configuration of pytest)",
     )
+    group.addoption(
+        "--tcuda-sanitize",
+        metavar="MODE",
+        nargs="?",
+        const="raise",
+        type=_sanitizing.mode,
+        help="look for missing waits in each test; with MODE raise, which is the default, the operation "
+        "that makes a race raises an error, and with --tcuda-sanitize=warn it warns",
+    )
+    group.addoption("--tcuda-html", metavar="FILE", help="with --tcuda-sanitize, write a page that shows the races")
     parser.addini(_CHECKS, "the checks of kernels on emulated devices, such as memory,races")
     parser.addini(_CUPY, f"what 'import cupy' imports: {' or '.join(_CUPYS)}")
 
@@ -73,6 +87,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices if a ``conftest.py`` has loaded this plugin, and add the marks (a hook of pytest)."""
     _choose_once(config, config.option)
+    _sanitizing.begin(config)
     for mark in _MARKS:
         config.addinivalue_line("markers", mark)
 

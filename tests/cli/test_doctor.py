@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,26 @@ def test_the_report_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0].split() == ["device", "check", "result", "time"]
     assert [line.split()[1:3] for line in lines[1:5]] == [[check, "ok"] for check in CHECKS]
     assert lines[-1].startswith("All checks passed.")
+
+
+def test_a_missing_scipy_is_named_and_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "_SCIPY", "a-package-that-nobody-has")
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "a-package-that-nobody-has  missing" in printed
+    assert "pip install scipy, or install tcuda[emulation]." in printed
+    assert main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["a-package-that-nobody-has"] is None
+
+
+def test_the_report_has_the_version_of_scipy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    version = json.loads(capsys.readouterr().out)["scipy"]
+    assert version == importlib.metadata.version("scipy")
+    assert main(["doctor"]) == 0
+    assert ["scipy", version] in [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.parametrize("wrong", ["raises", "computes"])

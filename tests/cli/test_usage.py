@@ -80,6 +80,48 @@ def test_bad_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixt
     assert len(output.err) < 1500
 
 
+def test_without_a_command_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main([])
+    assert exit.value.code == 2
+    listed = capsys.readouterr().err
+    assert {"info", "doctor", "demo", "sanitize", "memory-viz", "graph-viz", "completion"} <= set(listed.split())
+    assert "show versions, settings and devices" in listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["dem"], "tcuda: error: there is no command 'dem'. Did you mean demo? tcuda --help lists the commands."),
+        (["memoryviz"], "Did you mean memory-viz?"),
+        (["qqq"], "there is no command 'qqq'. tcuda --help lists the commands."),
+        (["--verson"], "there is no option '--verson'. Did you mean --version?"),
+        (["info", "--jsn"], "tcuda info: error: unrecognized arguments: --jsn. Did you mean --json?"),
+        (["demo", "--epochss=3"], "Did you mean --epochs?"),
+        (["sanitize", "--htlm=page.html", "program.py"], "Did you mean --html?"),
+        (["info", "--qqqqqq"], "unrecognized arguments: --qqqqqq."),
+        (["info", "\x1b[2J"], "unrecognized arguments: "),
+    ],
+)
+def test_a_mistyped_word_is_told_with_the_word_that_was_meant(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert ("Did you mean" in said) == ("Did you mean" in told)
+    assert "\x1b" not in said
+
+
+def test_an_option_may_still_be_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["--vers"])
+    assert exit.value.code == 0
+    assert main(["info", "--js"]) == 0
+
+
 NO_FILE = ("no/such/file", "/dev/null/file", ".", "", "x" * 300, "file/file", "a\0b")
 
 

@@ -353,3 +353,10 @@ def test_available_devices_are_counted() -> None:
     assert tcuda.is_available()
     assert tcuda.device_count() >= 1
     assert 0 <= tcuda.current_device() < tcuda.device_count()
+
+
+def test_a_scope_shows_its_device() -> None:
+    assert repr(tcuda.device(0)) == "<tcuda.device 0>"
+    assert repr(tcuda.device("cuda")) == f"<tcuda.device {tcuda.current_device()}>"
+    assert repr(tcuda.device_of(tcuda.xp.ones(3))) == "<tcuda.device 0>"
+    assert repr(tcuda.accelerator.device_index(0)) == "<tcuda.device 0>"

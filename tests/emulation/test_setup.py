@@ -48,6 +48,56 @@ def test_enable_chooses_devices_and_memory_before_first_use(run):
     """) == ["emulated", "3", str(64 << 20), "0", "True"]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "devices=3, memory='64MiB'",
+        "schedule='late'",
+        "schedule='late', seed=7",
+        "schedule='eager'",
+        "checks='races'",
+    ],
+)
+@pytest.mark.parametrize("between", ["", "tcuda.synchronize()"], ids=["at once", "after a use"])
+def test_a_second_enable_with_the_same_arguments_does_nothing(run, arguments, between):
+    assert run(f"""
+        import tcuda.emulation
+        from tcuda._runtime import runtime
+        tcuda.emulation.enable({arguments})
+        before = runtime()
+        {between}
+        tcuda.emulation.enable({arguments})
+        print(runtime() is before)
+    """) == ["True"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "there", "asked"),
+    [
+        ("devices=2", "TCUDA_EMULATED_DEVICES=1", "TCUDA_EMULATED_DEVICES=2"),
+        ("memory=1024**3", "TCUDA_EMULATED_MEMORY=2147483648", "TCUDA_EMULATED_MEMORY=1073741824"),
+        ("schedule='late', seed=7", "TCUDA_EMULATED_SCHEDULE=eager", "TCUDA_EMULATED_SCHEDULE=late:7"),
+    ],
+)
+def test_a_second_enable_with_other_arguments_says_what_to_do_and_changes_nothing(run, arguments, there, asked):
+    words = run(f"""
+        import os
+        import tcuda.emulation
+        tcuda.emulation.enable()
+        before = dict(os.environ)
+        try:
+            tcuda.emulation.enable({arguments})
+        except RuntimeError as error:
+            print(error)
+        assert dict(os.environ) == before
+    """)
+    text = " ".join(words)
+    assert text.startswith(f"Devices are already emulated, with {there}. ")
+    assert "restart the program, or the kernel of the notebook" in text
+    assert text.endswith(f"or set {asked}.")
+
+
 def test_enable_takes_one_device_of_2_gib_by_default(run):
     assert run("""
         from tcuda import emulation

@@ -110,3 +110,10 @@ def test_an_array_may_die_in_another_thread(runtime):
     thread.start()
     thread.join()
     assert allocated() == before
+
+
+def test_the_clock_shows_its_time():
+    clock = tcuda.emulation.clock()
+    shown = repr(clock)
+    assert shown.startswith("<tcuda.emulation.Clock: ")
+    assert int(shown.split()[1]) <= clock.now()

@@ -454,7 +454,7 @@ class TestMapping:
         for act in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError, match="cannot copy or pickle 'Spillable' object"):
                 act(cache)
-        assert repr(cache) == "<tcuda.memory.Spillable with 1 values: 512 bytes on devices, 0 on the host>"
+        assert repr(cache) == "<tcuda.memory.Spillable with 1 value: 512 bytes on devices, 0 on the host>"
 
     def test_functions_can_keep_their_results_in_it(self, xp: Any) -> None:
         cache: Spillable[int] = Spillable()

@@ -502,3 +502,9 @@ def test_sleep_takes_an_integer(bad: Any) -> None:
 def test_sleep_takes_a_negative_number() -> None:
     tcuda._sleep(-1)
     tcuda.synchronize()
+
+
+def test_a_scope_shows_its_stream() -> None:
+    side = tcuda.Stream()
+    assert repr(tcuda.stream(side)) == f"<tcuda.StreamContext of {side}>"
+    assert repr(tcuda.stream(None)) == "<tcuda.StreamContext of None>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -48,6 +49,11 @@ def run_on_terminal(*arguments: str, folder: Path, columns: int = 80, **variable
         reader.join()
         os.close(controller)
     return Done(done.returncode, done.stdout, b"".join(said).decode())
+
+
+def without_colours(said: str) -> str:
+    """Return what a program said on a terminal without colours and links."""
+    return re.sub(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\", "", said)
 
 
 def _read(controller: int, said: list[bytes]) -> None:

@@ -6,6 +6,8 @@ import importlib
 import importlib.metadata
 import inspect
 import json
+import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -169,6 +171,22 @@ def test_names_that_the_package_imports_for_its_own_use_are_not_listed() -> None
     assert {getattr(tcuda, name).__name__ for name in modules - {"xp"}} == {
         f"tcuda.{name}" for name in modules - {"xp"}
     }
+
+
+PUBLIC = [
+    found.name
+    for found in pkgutil.walk_packages(tcuda.__path__, "tcuda.")
+    if not re.search(r"\._|^tcuda\.(cli|demo|emulation|testing)\.|^tcuda\.(dask|demo)$", found.name)
+]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_module_lists_its_public_names_only(name: str) -> None:
+    module = importlib.import_module(name)
+    assert {shown for shown in dir(module) if not shown.startswith("_")} == {
+        name for name in module.__all__ if not name.startswith("_")
+    }
+    assert "__file__" in dir(module)
 
 
 def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_output_of: OutputOf) -> None:

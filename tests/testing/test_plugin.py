@@ -18,29 +18,6 @@ if TYPE_CHECKING:
 pytest_plugins = ["pytester"]
 
 
-@pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
-    """Run pytest on a file of tests, in a process that has no environment variables of tcuda."""
-    for name in (
-        "TCUDA_RUNTIME",
-        "TCUDA_EMULATED_DEVICES",
-        "TCUDA_EMULATED_MEMORY",
-        "TCUDA_EMULATED_SCHEDULE",
-        "TCUDA_EMULATED_CHECKS",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins take long to import
-
-    def run(code: str, *options: str) -> pytest.RunResult:
-        if "emulated" in options:
-            monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        pytester.makepyfile(f"import pytest, tcuda\n{code}")
-        plugins = ("-p", "tcuda.testing.plugin")
-        return pytester.runpytest_subprocess("--strict-markers", "-rs", "-W", "error", *plugins, *options)
-
-    return run
-
-
 def test_a_test_has_the_same_random_order_alone_and_after_other_tests(
     run: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,3 +362,127 @@ def test_a_failed_test_has_its_own_error_only(run: Callable[..., pytest.RunResul
         "--tcuda-devices=2",
     )
     result.assert_outcomes(passed=1, failed=1)
+
+
+# Where `import cupy` finds no CuPy
+
+
+@pytest.fixture
+def without_cupy(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `import cupy` fail in the pytest that the test starts, as where CuPy is not installed."""
+    (pytester.path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'cupy':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
+
+
+@pytest.mark.usefixtures("without_cupy")
+@pytest.mark.parametrize("options", [(), EMULATED, ("--tcuda-runtime", "auto")], ids=["none", "emulated", "auto"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import cupy\ndef test_a(): pass\n",
+        "from cupy import cuda\ndef test_a(): pass\n",
+        "def test_a():\n    import cupy\n",
+        "cupy = pytest.importorskip('cupy')\ndef test_a(): pass\n",
+    ],
+    ids=["module", "from", "test", "importorskip"],
+)
+def test_where_cupy_is_missing_the_summary_names_the_option_and_the_line_of_the_configuration(
+    code: str, options: tuple[str, ...], run: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    result = run(code, *options)
+    result.stdout.fnmatch_lines(
+        [
+            "=* tcuda *=",
+            "`import cupy` found no CuPy in test_where*.py.*",
+            "    pytest --tcuda-cupy emulated",
+            "or, for all runs, write into pyproject.toml:",
+            "    [[]tool.pytest.ini_options]",
+            '    tcuda_cupy = "emulated"',
+        ]
+    )
+
+
+@pytest.mark.usefixtures("without_cupy")
+@pytest.mark.parametrize(
+    ("file", "text", "lines"),
+    [
+        ("pytest.ini", "[pytest]\n", ["    [[]pytest]", "    tcuda_cupy = emulated"]),
+        ("setup.cfg", "[tool:pytest]\n", ["    [[]tool:pytest]", "    tcuda_cupy = emulated"]),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\n",
+            ["    [[]tool.pytest.ini_options]", '    tcuda_cupy = "emulated"'],
+        ),
+    ],
+)
+def test_the_summary_names_the_file_from_which_pytest_reads_its_configuration(
+    file: str, text: str, lines: list[str], run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    (pytester.path / file).write_text(text)
+    result = run("import cupy\n")
+    result.stdout.fnmatch_lines([f"or, for all runs, write into {file}:", *lines])
+
+
+@pytest.mark.usefixtures("without_cupy")
+def test_a_conftest_that_finds_no_cupy_says_the_same(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest("import cupy\n")
+    result = run("def test_a(): pass\n")
+    result.stderr.fnmatch_lines(["`import cupy` found no CuPy in conftest.py.*", "*pytest --tcuda-cupy emulated"])
+
+
+@pytest.mark.usefixtures("without_cupy")
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        ("import cupy\n", ["--tcuda-cupy=installed"]),
+        ("import cupy_of_another_name\n", []),
+        ("def test_a(): assert 'No module named cupy' == 1\n", []),
+    ],
+)
+def test_the_summary_is_silent_where_the_user_has_chosen_or_another_module_is_missing(
+    code: str, options: list[str], run: Callable[..., pytest.RunResult]
+) -> None:
+    result = run(code, *options)
+    assert result.ret
+    result.stdout.no_fnmatch_line("*tcuda-cupy emulated*")
+
+
+@pytest.mark.usefixtures("without_cupy")
+def test_the_configuration_that_the_summary_names_lets_the_tests_run(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    (pytester.path / "sitecustomize.py").unlink()
+    (pytester.path / "pyproject.toml").write_text('[tool.pytest.ini_options]\ntcuda_cupy = "emulated"\n')
+    run("import cupy\ndef test_a(): assert cupy.arange(3).sum() == 3\n").assert_outcomes(passed=1)
+
+
+# Imports that emulated devices refuse
+
+FALLS_BACK = (
+    "try:\n    import cupyx.cutensor\nexcept ImportError:\n    import numpy\n"
+    "@pytest.mark.parametrize('number', range(4))\ndef test_a(number): pass\n"
+)
+
+
+def test_the_summary_names_the_imports_that_emulated_devices_refuse(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(FALLS_BACK, "--tcuda-cupy=emulated")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["=* tcuda *=", "The import of cupyx.cutensor at *:3 in <module> was refused, so *"])
+    assert result.stdout.str().count("The import of") == 1
+
+
+def test_the_processes_of_xdist_tell_the_summary_of_refused_imports(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(FALLS_BACK, "--tcuda-cupy=emulated", "-p", "xdist", "-n", "2")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["The import of cupyx.cutensor at *"])
+    assert result.stdout.str().count("The import of") == 1

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base import log
+from tcuda.emulation.as_cupy import refusals
 from tcuda.emulation.names import absent, identity
 from tcuda.emulation.names.private_modules import MODULES
 
@@ -60,18 +61,26 @@ class _Finder:
         """Return the spec of the module that stands for ``name``; None if no module does.
 
         Raises:
+            ImportError: A module that emulated devices need cannot be imported.
             ModuleNotFoundError: CuPy has a module ``name``, and emulated devices do not.
         """
         package = name.partition(".")[0]
         if package not in _PACKAGES:
             return None
-        module = _private_module(name) if _is_private(name) else _public_module(name)
+        try:
+            module = _private_module(name) if _is_private(name) else _public_module(name)
+        except ImportError as error:  # such as an installation of SciPy that cannot be imported
+            refusals.tell(name, str(error))
+            raise
         if module is not None:
             return ModuleSpec(name, _Alias(module), is_package=True)  # type: ignore[arg-type]
         reason = absent.about(name)
         if reason:
+            refusals.tell(name, reason.removeprefix(". "))
             # The error has no attribute `name`: with the name, Python replaces the text in `from cupyx import ...`.
             raise ModuleNotFoundError(f"No module named {name!r}{reason}")
+        if _is_private(name) and ".__" not in name:  # Python's tools ask for names such as `cupy.__main__`
+            refusals.tell(name, "emulated devices lack this private name.")
         return None
 
 
@@ -125,10 +134,7 @@ def _own_internals(name: str) -> ModuleType | None:
 def _object(name: str) -> Any:
     """Return the object of emulated devices under a public name of CuPy; None if there is none."""
     owner, _, last = name.rpartition(".")
-    try:
-        module = _public_module(owner)
-    except ImportError:  # Modules of `cupyx.scipy` need SciPy. A program without SciPy can use the rest.
-        return None
+    module = _public_module(owner)
     return None if module is None else getattr(module, last, None)
 
 

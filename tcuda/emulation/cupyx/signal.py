@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tcuda.emulation.arrays import fft
 from tcuda.emulation.arrays.functions import LINALG, named
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.cupyx.scipy.namespaces import of_scipy
 from tcuda.emulation.devices.strided import Strided
 
@@ -21,7 +22,7 @@ _MOST_TAPS = 32
 
 
 def _scipys() -> Any:
-    return importlib.import_module("scipy.signal")
+    return scipy_module("signal")
 
 
 def real_cepstrum(x: Any, n: int | None = None, axis: int = -1) -> npt.NDArray[Any]:

@@ -9,18 +9,39 @@ from tcuda import _runtime
 from tcuda.emulation.runtime import EmulatedRuntime, made_from_environment, make
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tcuda.emulation.runtime.settings import Schedule
+
+
+_SETTINGS = ("TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_SCHEDULE")
 
 
 def emulate(devices: int, memory: int, schedule: Schedule) -> None:
     """Choose ``devices`` emulated devices with ``memory`` bytes each, and the name and the seed of their schedule.
 
+    If such devices are in use, the call does nothing. So a cell of a notebook can run twice.
+
     Raises:
-        RuntimeError: A runtime with devices is already in use.
+        RuntimeError: A runtime with other devices is already in use.
     """
-    _runtime.use(make(devices, memory, schedule))
+    made = make(devices, memory, schedule)
+    before = _runtime.in_use()
+    if not isinstance(before, EmulatedRuntime) or not before.visibleDeviceCount():
+        _runtime.use(made)
+        return
+    there, asked = before.environment(), made.environment()
+    others = [name for name in _SETTINGS if there[name] != asked[name]]
+    if others:
+        raise RuntimeError(
+            f"Devices are already emulated, with {_listed(there, others)}. A process keeps its devices: restart the "
+            f"program, or the kernel of the notebook, and call tcuda.emulation.enable() first; or set "
+            f"{_listed(asked, others)}."
+        )
+
+
+def _listed(settings: Mapping[str, str], names: Sequence[str]) -> str:
+    return " and ".join(f"{name}={settings[name]}" for name in names)
 
 
 def emulate_by_environment(defaults: Mapping[str, str]) -> bool:

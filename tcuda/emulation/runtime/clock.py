@@ -28,6 +28,9 @@ class Clock(_core.EmulatedClock):
         # garbage collection may begin while the lock is held, and finalizers may wait for streams.
         super().__init__(threading.RLock())
 
+    def __repr__(self) -> str:
+        return f"<tcuda.emulation.Clock: {self.now()} ns>"
+
     def now(self) -> int:
         """Return the time in nanoseconds.
 

@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
             with working("making the report"):
                 children = _process_reports.read(folder)
                 shutil.rmtree(folder, ignore_errors=True)
-                found = _with_children(report.as_dict(), children)
+                found = with_children(report.as_dict(), children)
                 found = _of_program(found, command)
                 if counter is not None:
                     found["syncs"] = counter.counts()
@@ -215,7 +215,7 @@ def _watch_children(options: argparse.Namespace, folder: Path) -> None:
     ).pass_on_as_cupy()  # so that a process that only imports CuPy is watched, also on a GPU
 
 
-def _with_children(report: dict[str, Any], children: _process_reports.Found) -> dict[str, Any]:
+def with_children(report: dict[str, Any], children: _process_reports.Found) -> dict[str, Any]:
     """Add the reports of other processes to ``report``, and return ``report``.
 
     A race that several processes have found is kept once. ``"processes"`` of a race has the processes.

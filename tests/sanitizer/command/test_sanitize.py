@@ -16,7 +16,7 @@ from support.browser import embedded, needs_browser, show_page
 from support.environments import NO_GPU, environment
 from support.folders import TESTS
 from support.race_reports import race, report, unwritten_read
-from support.terminal import run_on_terminal
+from support.terminal import run_on_terminal, without_colours
 from tcuda._base.console import console
 from tcuda.cli import main
 from tcuda.sanitizer._command import split
@@ -118,7 +118,8 @@ def test_a_terminal_is_told_that_the_report_follows_and_what_is_made(tmp_path: P
     assert begin == "Watching program.py an argument: the report follows at the end of the program."
     parts = [part for part in rest.split("\r\x1b[K") if part.endswith(" ...")]
     assert parts == ["making the report ...", "writing page.html ..."]
-    assert rest.endswith("wrote page.html\n")
+    assert without_colours(rest).endswith("\nwrote page.html\n")
+    assert (tmp_path / "page.html").as_uri() in rest
 
 
 def test_a_program_without_a_race_keeps_its_status(sanitize: Sanitize) -> None:

@@ -69,13 +69,29 @@ def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> 
     assert '<td style="text-align: left">cell [5], line 2</td>' in counter["text/html"]
     assert '<th style="text-align: right">count</th><th style="text-align: left">call</th>' in counter["text/html"]
     assert "cell [11], line 2 in " in site["text/plain"]
-    assert counter["text/plain"] == "<tcuda.SyncCounter: 1 waits at 1 lines>"
+    assert counter["text/plain"] == "<tcuda.SyncCounter: 1 wait at 1 line>"
     assert "race" in page_in(report).lower()
     assert graph["text/plain"].startswith("<tcuda.CUDAGraph: 1 node on device 0, pool (")
     assert "A picture needs CUDAGraph(keep_graph=True)." in graph["text/html"]
     assert pool["text/plain"].endswith(": 0 bytes allocated, 0 bytes reserved>")
     assert stream["text/plain"].startswith("<tcuda.Stream device=cuda:0")
     assert array["text/plain"].startswith("array(")
+
+
+@pytest.mark.long
+@pytest.mark.emulated
+def test_the_magics_of_a_notebook_show_a_page_and_the_lines(tmp_path: Path) -> None:
+    cells = (
+        "%load_ext tcuda\nimport tcuda\nxp = tcuda.xp\nside = tcuda.Stream()",
+        "%%tcuda_sanitize\nx = xp.ones(1000)\nwith tcuda.stream(side):\n    y = x * 2",
+        "%%tcuda_memory\nkept = xp.zeros(1000)\nkept.sum()",
+        "tcuda.sanitizer.enable('warn')",
+        "tcuda.sanitizer.disable()",
+    )
+    _, page, value, report, _ = run_cells(tmp_path, *cells)
+    assert "cell [2]" in page_in(page)
+    assert value["text/plain"] == "array(0.)"
+    assert report["text/plain"] == "<tcuda.sanitizer.Report: 0 races in 0 operations>"
 
 
 @pytest.mark.long

@@ -1,17 +1,17 @@
 """SciPy on arrays of emulated devices: the modules of ``cupyx.scipy``, most of which SciPy computes.
 
-SciPy is an optional package. Without SciPy, this module can be imported and its modules cannot.
+SciPy is an optional package. Without SciPy, these modules can be imported, and most calls say what to install.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from typing import Any
 
 from tcuda.emulation.cupyx.scipy import catalogue
-from tcuda.emulation.cupyx.scipy.namespaces import Namespace, require_scipy
+from tcuda.emulation.cupyx.scipy.host_modules import require_scipy
+from tcuda.emulation.cupyx.scipy.namespaces import Namespace
 from tcuda.emulation.devices.strided import GROUPS, Strided
 from tcuda.emulation.names import absent, identity
 
@@ -19,9 +19,14 @@ _MODULES = [*(module for module in catalogue.NAMES if "." not in module), "spars
 
 
 def get_array_module(*args: Any) -> Any:
-    """Return this module if an array of a device is among ``args``, and ``scipy`` otherwise."""
+    """Return this module if an array of a device is among ``args``, and ``scipy`` otherwise.
+
+    Raises:
+        ImportError: ``scipy`` is asked for and not installed.
+    """
     if any(isinstance(arg, (Strided, *GROUPS)) for arg in args):
         return sys.modules[__name__]
+    require_scipy("get_array_module")
     return importlib.import_module("scipy")
 
 
@@ -37,7 +42,6 @@ def _make_modules() -> None:
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        require_scipy(name)
         module = globals()[name] = importlib.import_module(f"{__package__}.{name}")
         if __name__ != __package__:  # a program has imported this module by the name of CuPy
             identity.rename(module, f"{__name__}.{name}")
@@ -49,5 +53,4 @@ def __dir__() -> list[str]:
     return sorted([*_MODULES, "get_array_module"])
 
 
-if importlib.util.find_spec("scipy") is not None:
-    _make_modules()
+_make_modules()

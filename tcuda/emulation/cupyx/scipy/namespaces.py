@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -15,6 +14,7 @@ import numpy as np
 from tcuda.emulation.arrays.functions import IMPLEMENTATIONS, named
 from tcuda.emulation.arrays.ufunc import ufunc
 from tcuda.emulation.cupyx.scipy import catalogue, held
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module, stands_in
 from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.names import absent
 from tcuda.emulation.numbers import casts
@@ -57,11 +57,7 @@ class Namespace(ModuleType):
 
 
 def functions_of(module: str) -> dict[str, Any]:
-    """Return, by name, what ``cupyx.scipy.<module>`` has for arrays of emulated devices.
-
-    Raises:
-        ImportError: SciPy is not installed.
-    """
+    """Return, by name, what ``cupyx.scipy.<module>`` has for arrays of emulated devices."""
     source = scipy_module(module)
     own = _definitions(module)
     made: dict[str, Any] = {}
@@ -70,7 +66,9 @@ def functions_of(module: str) -> dict[str, Any]:
         original = getattr(own, name, getattr(source, name, None))
         if original is None:
             continue
-        if name in getattr(own, "OF_ARRAYS", ()) or not callable(original):
+        if stands_in(getattr(source, name, None)) and name not in getattr(own, "OF_ARRAYS", ()):
+            made[name] = getattr(source, name)
+        elif name in getattr(own, "OF_ARRAYS", ()) or not callable(original):
             made[name] = original
         elif isinstance(original, np.ufunc):
             made[name] = universal.get(original) or universal.setdefault(original, _universal(original, module, name))
@@ -86,29 +84,6 @@ def functions_of(module: str) -> dict[str, Any]:
         if isinstance(item, type) and issubclass(item, held.Held):
             item.__module__, item.__name__, item.__qualname__ = f"{_HERE}.{module}", name, name
     return made
-
-
-def scipy_module(module: str) -> Any:
-    """Return the module ``scipy.<module>``.
-
-    Raises:
-        ImportError: SciPy is not installed.
-    """
-    require_scipy(module)
-    return importlib.import_module(f"scipy.{module}")
-
-
-def require_scipy(module: str) -> None:
-    """Refuse to make ``cupyx.scipy.<module>`` without SciPy.
-
-    Raises:
-        ImportError: SciPy is not installed.
-    """
-    if importlib.util.find_spec("scipy") is None:
-        raise ImportError(
-            f"cupyx.scipy.{module} of emulated devices needs SciPy, which is not installed: pip install scipy.",
-            name="scipy",
-        )
 
 
 def _definitions(module: str) -> ModuleType | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
-from scipy.spatial import distance
+
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
+
+special = scipy_module("special")
+distance = scipy_module("spatial.distance")
 
 _OTHER_NAMES = {
     "chebyshev": "chebychev cheby cheb ch",

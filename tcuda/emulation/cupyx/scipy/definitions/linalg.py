@@ -6,10 +6,12 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from tcuda.emulation.arrays.functions import FUNCTIONS
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.work import creation
+
+linalg = scipy_module("linalg")
 
 OF_ARRAYS = ("kron",)
 
@@ -44,5 +46,5 @@ def solve_triangular(
     """Return the solution of ``a x = b`` with a triangular matrix, or with a stack of them and of vectors ``b``."""
     of_vectors = a.ndim > 2 and b.ndim == a.ndim - 1
     right = b[..., None] if of_vectors else b
-    made = scipy.linalg.solve_triangular(a, right, trans, lower, unit_diagonal, overwrite_b, check_finite)
+    made = linalg.solve_triangular(a, right, trans, lower, unit_diagonal, overwrite_b, check_finite)
     return made[..., 0] if of_vectors else made

@@ -8,10 +8,10 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import ndimage
 
 from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy import held
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.devices.strided import Strided, too_large
 from tcuda.emulation.kernels.raw_kernel import RawKernel
 from tcuda.emulation.kernels.reduction import ReductionKernel
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
+
+ndimage = scipy_module("ndimage")
 
 OF_ARRAYS = (
     "affine_transform",

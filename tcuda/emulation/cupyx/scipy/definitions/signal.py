@@ -6,14 +6,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import signal
 
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
+
+signal = scipy_module("signal")
 
 OF_ARRAYS = ("cwt",)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.spatial
 
 from tcuda.emulation.cupyx.scipy.definitions.distance import distance_matrix as distance_matrix
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
+
+spatial = scipy_module("spatial")
 
 
-class KDTree(scipy.spatial.KDTree):  # type: ignore[misc]
+class KDTree(spatial.KDTree):  # type: ignore[misc, name-defined]
     """A tree of points, which gives the points near to another point as arrays of indices."""
 
     def query_ball_point(
@@ -41,7 +43,7 @@ def _as_arrays(lists: Any) -> list[Any]:
     return [np.array(each, np.int64) for each in lists]
 
 
-class Delaunay(scipy.spatial.Delaunay):  # type: ignore[misc]
+class Delaunay(spatial.Delaunay):  # type: ignore[misc, name-defined]
     """A triangulation of points of the plane."""
 
     def __init__(self, points: Any, furthest_site: bool = False, incremental: bool = False) -> None:

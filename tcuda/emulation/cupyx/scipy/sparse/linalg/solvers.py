@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.cupyx.scipy.namespaces import scipy_module
+from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.cupyx.scipy.sparse.base import SparseEfficiencyWarning, _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import Plain, call
 from tcuda.emulation.cupyx.scipy.sparse.compressed import csr_matrix
