@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._device import device
-from tcuda.emulation.arrays import solving, translation
-from tcuda.emulation.arrays.signatures import signature_of
+from tcuda.emulation.arrays import duck_arrays, solving, translation
+from tcuda.emulation.arrays.signatures import OfOtherLibrary, signature_of
 from tcuda.emulation.arrays.translation import IN_PLACE_OF, Translation
 from tcuda.emulation.arrays.ufunc import ufunc
 from tcuda.emulation.devices.strided import Strided
@@ -276,7 +276,10 @@ def _bound(name: str, function: Function, work: Work, rules: str = "") -> Functi
         trace = active_trace.current()
         if trace is not None and any(isinstance(value, Placeholder) for value in (*args, *kwargs.values())):
             return trace.call_function(name, args, kwargs)
-        admitted = admit(args, kwargs)
+        try:
+            admitted = admit(args, kwargs)
+        except OfOtherLibrary as found:
+            return duck_arrays.call(signature, found, args, kwargs)
         if admitted is None:
             arguments, options = translated(args, kwargs)
             return function(*arguments, **options)
