@@ -45,6 +45,8 @@ def _computing(function: Function) -> Work:
         return _contracting(function)
     if function is np.lexsort:
         return _sorting_by_keys(function)
+    if function is np.pad:
+        return _padding(function)
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -77,6 +79,26 @@ def _sorting_by_keys(function: Function) -> Work:
         return numpy_work.call(function, args, kwargs)
 
     return sort
+
+
+def _padding(function: Function) -> Work:
+    """Return the work of ``pad``, whose mode may be a function that fills the borders of each line of an array."""
+
+    def pad(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        names = ("array", "pad_width", "mode")
+        options = {**dict(zip(names, args, strict=False)), **kwargs}
+        fill = options.pop("mode", None)
+        if not callable(fill):
+            return numpy_work.call(function, args, kwargs)
+        array, width = options.pop("array"), options.pop("pad_width")
+        padded: Any = numpy_work.call(function, (array, width))
+        for axis, pair in enumerate(np.broadcast_to(width, (padded.ndim, 2)).tolist()):
+            lines: Any = numpy_work.view(np.moveaxis, (padded, axis, -1))
+            for place in np.ndindex(lines.shape[:-1]):
+                fill(lines[place], tuple(pair), axis, options)
+        return padded
+
+    return pad
 
 
 def _cleaning(function: Function) -> Work:
