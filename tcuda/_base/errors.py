@@ -18,6 +18,8 @@ _HINTS: dict[int, str] = {
     Status.INVALID_RESOURCE_HANDLE: "The object of a handle was destroyed, is of another device, or lacks what this "
     "call needs, such as a flag or the record of an event.",
     Status.NOT_READY: "Synchronize first, or ask query().",
+    Status.ILLEGAL_STATE: "The stream captures already, or captures nothing. Captures cannot be nested: a stream "
+    "captures for one graph at a time, and each capture_begin() has one capture_end(). tcuda.graph() makes both calls.",
     Status.STREAM_CAPTURE_UNSUPPORTED: "A stream is capturing: synchronizing, querying and allocating device memory "
     "are forbidden until the capture ends.",
     Status.STREAM_CAPTURE_ISOLATION: "A capturing stream can wait only for events recorded in the same capture.",

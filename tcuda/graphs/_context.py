@@ -7,6 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tcuda._base.arguments import a_kind
+from tcuda._base.errors import AcceleratorError
+from tcuda._base.statuses import Status
 from tcuda._core import cleanup_on_error
 from tcuda._device import synchronize
 from tcuda._process.fork import call_in_child
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from tcuda.memory._pools import MemPool, PoolId
     from tcuda.streams._scope import StreamContext
 
+
+_COLD_TRANSFORM = (
+    "cuFFT makes the plan of a transform in the first call with a shape, which a capture forbids: call the transform "
+    "once before the capture."
+)
 
 _rings: dict[int, StreamRing] = {}
 """For each device a ring with the stream for captures. No other ring has the stream, so that ``Stream()`` in a capture
@@ -122,7 +129,10 @@ class graph:
         begun = _Begun(in_stream(self.capture_stream), self.cuda_graph._open, self._begun)
         self._beginning = begun
         begun.context.__enter__()  # before synchronize(), because the stream may be of another device
-        synchronize()
+        try:
+            synchronize()
+        except AcceleratorError as error:
+            raise _without_nesting(error) from None
         if _collects_garbage():
             gc.collect()
         empty_before_capture()
@@ -139,9 +149,11 @@ class graph:
             self._beginning = None
 
     def _exit(self, *args: Any) -> None:
-        failed, *_ = args
+        failed, error, _ = args
         if not failed:
             self.cuda_graph.capture_end()
+        elif failed.__name__ == "CuFFTError":
+            error.args = (f"{error}. {_COLD_TRANSFORM}",)
         self._leave()
 
     def _leave(self) -> None:
@@ -153,6 +165,18 @@ class graph:
 
     __enter__ = cleanup_on_error(_enter, _undo_enter)
     __exit__ = cleanup_on_error(_exit, _leave)
+
+
+def _without_nesting(error: AcceleratorError) -> AcceleratorError:
+    """Return an error that says what is wrong if ``tcuda.graph()`` cannot wait because a stream captures."""
+    if error.error_code != Status.STREAM_CAPTURE_UNSUPPORTED:
+        return error
+    return AcceleratorError(
+        error.error_code,
+        "tcuda.graph()",
+        "A stream is capturing, and captures cannot be nested: tcuda.graph() waits for the device first. End the other "
+        "capture before, or capture all the work into one graph.",
+    )
 
 
 class _Begun(NamedTuple):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import difflib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._base.arguments import function, text
 from tcuda._base.copying import refusing
+from tcuda._base.symbols import exported_functions
 from tcuda._process.ledger import change_conf, choose, chosen_source, ledger, source_name
 from tcuda.memory._out_of_memory import attach_observer
 
@@ -68,14 +71,43 @@ class CUDAPluggableAllocator(_CUDAAllocator):
             raise ValueError("path_to_so_file is empty; it must name a shared library.")
         names = text(alloc_fn_name, "alloc_fn_name"), text(free_fn_name, "free_fn_name")
         library = ctypes.CDLL(path)
-        alloc, free = (_address(library[name]) for name in names)
+        alloc, free = (_address(library, path, name) for name in names)
         super().__init__(_core.LibrarySource(alloc, free, library))
 
 
-def _address(function: Any) -> int:
+def _address(library: ctypes.CDLL, path: str, name: str) -> int:
+    """Return the address of the function ``name`` of a library.
+
+    Raises:
+        AttributeError: The library has no function of that name.
+    """
+    try:
+        found = library[name]
+    except AttributeError as error:
+        raise AttributeError(f"{error}.{_names_like(name, path)}", name=name, obj=library) from None
+    return _address_of(found)
+
+
+def _address_of(function: Any) -> int:
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None  # a function of a loaded library has an address
     return address
+
+
+def _names_like(name: str, path: str) -> str:
+    """Return a text with the functions that the library at ``path`` exports under names like ``name``."""
+    try:
+        exported = exported_functions(Path(path).read_bytes())
+    except OSError:  # The library was found by its name alone.
+        return ""
+    mangled = [each for each in exported if each.startswith("_Z") and f"{len(name)}{name}" in each]
+    if mangled:
+        return (
+            f" The library exports {', '.join(mangled)}: the function has the name of a C++ function. Declare it as "
+            f'extern "C".'
+        )
+    like = difflib.get_close_matches(name, exported)
+    return f" The library exports functions with names like this: {', '.join(like)}." if like else ""
 
 
 def change_current_allocator(allocator: _CUDAAllocator) -> None:
@@ -206,7 +238,7 @@ def torch_allocator() -> Any:
 
     ledger().share()
     allocator = torch.cuda.memory.CUDAPluggableAllocator(_core.__file__, "tcuda_torch_malloc", "tcuda_torch_free")
-    record_stream = _address(ctypes.CDLL(_core.__file__).tcuda_torch_record_stream)
+    record_stream = _address_of(ctypes.CDLL(_core.__file__).tcuda_torch_record_stream)
     allocator.allocator().set_record_stream_fn(record_stream)
     return allocator
 

@@ -77,7 +77,9 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceArgument = No
     if not isinstance(fraction, float):
         raise TypeError(f"Invalid type for fraction argument, must be `float`; got {fraction!r}")
     if not 0 <= fraction <= 1:
-        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        raise ValueError(
+            f"Invalid fraction value: {fraction}. Allowed range: 0~1, a part of all memory of the device: 0.5 is half."
+        )
     set_memory_fraction(resolve(device, OF_MEMORY), fraction)
 
 

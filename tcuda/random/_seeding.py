@@ -186,7 +186,7 @@ def manual_seed(seed: int) -> None:
         >>> bool((xp.random.random_sample(4) == x).all())
         True
     """
-    seed = int(seed)
+    seed = _integer(seed, "manual_seed")
     if is_initialized():
         _of_current_device().manual_seed(seed)
         return
@@ -211,13 +211,25 @@ def manual_seed_all(seed: int) -> None:
         >>> [generator.initial_seed() for generator in tcuda.default_generators][0]
         42
     """
-    seed = checked_seed(int(seed))
+    seed = checked_seed(_integer(seed, "manual_seed_all"))
 
     def call() -> None:
         for generator in generators():
             generator.manual_seed(seed)
 
     _lazy_call(call)
+
+
+def _integer(seed: object, function: str) -> int:
+    """Return ``seed`` as an integer, as ``int()`` does.
+
+    Raises:
+        OverflowError, TypeError, ValueError: ``seed`` is no number.
+    """
+    try:
+        return int(seed)  # type: ignore[call-overload, no-any-return]
+    except (OverflowError, TypeError, ValueError) as error:
+        raise type(error)(f"{function}() takes an integer as the seed, such as 42; got {seed!r}.") from None
 
 
 def seed() -> None:

@@ -30,6 +30,7 @@ class TestErrors:
         with pytest.raises(tcuda.AcceleratorError) as caught:
             graph.capture_end()
         assert caught.value.error_code == 401
+        assert "each capture_begin() has one capture_end()" in str(caught.value)
         graph.reset()
 
     def test_a_graph_holds_one_capture(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
@@ -81,12 +82,23 @@ class TestErrors:
             with pytest.raises(tcuda.AcceleratorError) as caught:
                 other.capture_begin()
             assert caught.value.error_code == 401
+            assert "Captures cannot be nested" in str(caught.value)
             xp.zeros(10)
             graph.capture_end()
         graph.replay()
         graph.reset()
         tcuda.empty_cache()
         assert {segment["segment_pool_id"] for segment in tcuda.memory_snapshot()} == pools
+
+    def test_a_capture_in_a_capture_is_refused_by_the_name_of_the_call(
+        self, runtime: Runtime, graph: tcuda.CUDAGraph
+    ) -> None:
+        with pytest.raises(tcuda.AcceleratorError) as caught, tcuda.graph(graph), tcuda.graph(tcuda.CUDAGraph()):
+            raise AssertionError("entered")
+        assert caught.value.error_code == 900
+        assert caught.value.call == "tcuda.graph()"
+        assert "captures cannot be nested" in caught.value.details
+        assert nothing_captures()
 
     def test_a_capture_ends_on_its_stream(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         with tcuda.stream(tcuda.Stream()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -229,6 +230,18 @@ def test_the_plan_of_a_transform_is_made_before_the_capture(inputs: Inputs, name
     with tcuda.graph(graph):
         operate(inputs)
     graph.reset()
+
+
+def test_a_transform_without_a_plan_says_to_call_it_before_the_capture(inputs: Inputs) -> None:
+    inputs.xp.fft.config.get_plan_cache().clear()
+    with (
+        pytest.raises(
+            inputs.xp.cuda.cufft.CuFFTError, match="CUFFT_.*call the transform once before the capture"
+        ) as caught,
+        tcuda.graph(tcuda.CUDAGraph()),
+    ):
+        CAPTURED["Fourier transforms"]["fft"](inputs)
+    assert pickle.loads(pickle.dumps(caught.value)).result == caught.value.result
 
 
 @pytest.mark.emulated

@@ -37,6 +37,9 @@ def message_of(size: int) -> str:
     return str(raised.value)
 
 
+PART = ", a part of all memory of the device: 0.5 is half."
+
+
 class TestFraction:
     def test_the_fraction_is_1_until_it_is_set(self, runtime: Any) -> None:
         assert tcuda.get_per_process_memory_fraction() == 1.0
@@ -58,9 +61,9 @@ class TestFraction:
     @pytest.mark.parametrize(
         ("fraction", "error", "text"),
         [
-            (2.0, ValueError, "Invalid fraction value: 2.0. Allowed range: 0~1"),
-            (-0.5, ValueError, "Invalid fraction value: -0.5. Allowed range: 0~1"),
-            (float("nan"), ValueError, "Invalid fraction value: nan. Allowed range: 0~1"),
+            (2.0, ValueError, "Invalid fraction value: 2.0. Allowed range: 0~1" + PART),
+            (-0.5, ValueError, "Invalid fraction value: -0.5. Allowed range: 0~1" + PART),
+            (float("nan"), ValueError, "Invalid fraction value: nan. Allowed range: 0~1" + PART),
             ("0.5", TypeError, "Invalid type for fraction argument, must be `float`; got '0.5'"),
             (1, TypeError, "Invalid type for fraction argument, must be `float`; got 1"),
             (None, TypeError, "Invalid type for fraction argument, must be `float`; got None"),

@@ -363,6 +363,15 @@ class TestLoading:
         with pytest.raises(AttributeError, match=f"undefined symbol: {missing}"):
             tcuda.CUDAPluggableAllocator(plugged_path, *names)
 
+    def test_a_misspelt_function_is_named(self, plugged_path: str) -> None:
+        with pytest.raises(AttributeError, match="with names like this: logged_alloc"):
+            tcuda.CUDAPluggableAllocator(plugged_path, "loged_alloc", "logged_free")
+
+    def test_a_function_with_the_name_of_a_cpp_function_is_named(self, compiled_cpp: CompiledCpp) -> None:
+        path = compiled_cpp("mangled_allocator")
+        with pytest.raises(AttributeError, match=r'exports _Z\d+plain_alloc\w+: .* Declare it as extern "C"'):
+            tcuda.CUDAPluggableAllocator(path, "plain_alloc", "plain_free")
+
     def test_loading_a_library_initialises_nothing(self, output_of: OutputOf, plugged_path: str) -> None:
         program = f"""
 import tcuda

@@ -135,6 +135,17 @@ class TestSeeds:
             function(seed)
         np.testing.assert_array_equal(tcuda.get_rng_state_all(), before)
 
+    @pytest.mark.parametrize("function", [tcuda.manual_seed, tcuda.manual_seed_all])
+    @pytest.mark.parametrize(
+        ("seed", "error"), [("a", ValueError), (None, TypeError), ([], TypeError), (float("inf"), OverflowError)]
+    )
+    def test_a_seed_that_is_no_number_is_refused_by_the_name_of_the_call(
+        self, runtime: Runtime, function: Any, seed: Any, error: type[Exception]
+    ) -> None:
+        with pytest.raises(error) as caught:
+            function(seed)
+        assert str(caught.value) == f"{function.__name__}() takes an integer as the seed, such as 42; got {seed!r}."
+
     def test_manual_seed_of_the_module_accepts_texts_and_floats_and_of_a_generator_only_integers(
         self, generator: tcuda.Generator
     ) -> None:

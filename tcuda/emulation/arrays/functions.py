@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda._device import device
-from tcuda.emulation.arrays import solving, translation
-from tcuda.emulation.arrays.signatures import signature_of
+from tcuda.emulation.arrays import duck_arrays, solving, translation
+from tcuda.emulation.arrays.signatures import OfOtherLibrary, signature_of
 from tcuda.emulation.arrays.translation import IN_PLACE_OF, Translation
 from tcuda.emulation.arrays.ufunc import ufunc
 from tcuda.emulation.devices.strided import Strided, as_plain, of_class, template_among
@@ -122,6 +122,8 @@ def _computing(function: Function) -> Work:
         return _sorting_by_keys(function)
     if function is np.meshgrid:
         return _meshing
+    if function is np.pad:
+        return _padding(function)
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -162,6 +164,26 @@ def _meshing(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if len(args) <= 1:
         return tuple(args)
     return numpy_work.call(np.meshgrid, args, kwargs)
+
+
+def _padding(function: Function) -> Work:
+    """Return the work of ``pad``, whose mode may be a function that fills the borders of each line of an array."""
+
+    def pad(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        names = ("array", "pad_width", "mode")
+        options = {**dict(zip(names, args, strict=False)), **kwargs}
+        fill = options.pop("mode", None)
+        if not callable(fill):
+            return numpy_work.call(function, args, kwargs)
+        array, width = options.pop("array"), options.pop("pad_width")
+        padded: Any = numpy_work.call(function, (array, width))
+        for axis, pair in enumerate(np.broadcast_to(width, (padded.ndim, 2)).tolist()):
+            lines: Any = numpy_work.view(np.moveaxis, (padded, axis, -1))
+            for place in np.ndindex(lines.shape[:-1]):
+                fill(lines[place], tuple(pair), axis, options)
+        return padded
+
+    return pad
 
 
 def _cleaning(function: Function) -> Work:
@@ -363,7 +385,10 @@ def _bound(name: str, function: Function, work: Work, rules: str = "") -> Functi
         trace = active_trace.current()
         if trace is not None and any(isinstance(value, Placeholder) for value in (*args, *kwargs.values())):
             return trace.call_function(name, args, kwargs)
-        admitted = admit(args, kwargs)
+        try:
+            admitted = admit(args, kwargs)
+        except OfOtherLibrary as found:
+            return duck_arrays.call(signature, found, args, kwargs)
         if admitted is None:
             arguments, options = translated(args, kwargs)
             return function(*arguments, **options)

@@ -20,6 +20,7 @@ from tcuda.emulation.devices import array_interface
 from tcuda.emulation.devices.operands import SCALARS
 from tcuda.emulation.devices.strided import ARRAYS, Strided, named_dtype
 from tcuda.emulation.kernels.mdspan import MdSpan
+from tcuda.emulation.names import tensor_names
 from tcuda.emulation.work import copies, creation, dlpack, filling, indexing, numpy_work
 
 if TYPE_CHECKING:
@@ -71,6 +72,17 @@ class ndarray(Strided, Operators):
 
     __module__ = "tcuda.emulation"  # where users find the class
     __array_priority__ = 100
+
+    if not TYPE_CHECKING:  # for a type checker, the class has no other attributes
+
+        def __getattr__(self, name):
+            if hasattr(type(self), name):  # a property has failed, and fails again with its own error
+                return object.__getattribute__(self, name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{tensor_names.about(name)}",
+                name=name,
+                obj=self,
+            )
 
     # Copies between host and device
 

@@ -42,6 +42,20 @@ class _OfNumpy(Exception):  # Not an error: the exception ends the handling of a
     """An operand is of the host, and CuPy calls the method of the operand that has the name of the function."""
 
 
+class OfOtherLibrary(Exception):  # Not an error, either.
+    """An operand is of another library, and CuPy calls the methods of the operand.
+
+    Attributes:
+        operand: The operand.
+        refusal: The error for an operand that lacks the methods.
+    """
+
+    def __init__(self, operand: Any, refusal: AttributeError) -> None:
+        super().__init__(operand)
+        self.operand = operand
+        self.refusal = refusal
+
+
 class Operand:
     """A parameter that takes arrays.
 
@@ -89,10 +103,13 @@ class Operand:
             return value.reshape(())[()]
         if self._number == "+" and hasattr(value, "__cupy_get_ndarray__"):  # A poly1d, for instance, offers an array.
             return value.__cupy_get_ndarray__()
-        raise _ERRORS[code](
+        refusal = (
             f"{self._function}() takes an array of the device as {self._name!r}, not {_kind(value)}: make an array of "
             "it with asarray() first."
         )
+        if code == "m":
+            raise OfOtherLibrary(value, AttributeError(refusal))
+        raise _ERRORS[code](refusal)
 
     def _code(self, value: Any) -> str:
         if isinstance(value, np.ndarray):
@@ -276,6 +293,7 @@ class Signature:
             is of the host.
 
         Raises:
+            OfOtherLibrary: CuPy calls the methods of an argument.
             TypeError: There are too many arguments or too few, CuPy does not know the name of an argument, or CuPy does
                 not take an argument of this type.
             AttributeError, LinAlgError, NotImplementedError, ValueError: CuPy raises this error for an argument of this

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tcuda.emulation.rtc import symbols
+from tcuda._base import symbols
 from tcuda.emulation.rtc.shared_declarations import declarations
 
 _OWN = re.compile(

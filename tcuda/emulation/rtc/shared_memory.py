@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from tcuda.emulation.rtc import symbols
+from tcuda._base import symbols
 from tcuda.emulation.rtc.global_variables import readable
 from tcuda.emulation.rtc.shared_declarations import Declaration, declarations
 

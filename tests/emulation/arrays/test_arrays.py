@@ -7,6 +7,7 @@ import pytest
 
 from support.emulated_arrays import assert_same_array, numbers, on_device
 from tcuda.emulation import ndarray, xp
+from tcuda.emulation.names import tensor_names
 
 pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("memory_comes_back")]
 
@@ -174,3 +175,48 @@ def test_the_constructor_makes_an_array_in_given_memory():
     for dtype in ("O", "U3", "g", "M8[s]", ">i4"):
         with pytest.raises(ValueError, match="Unsupported dtype"):
             ndarray(2, dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("cuda", r"xp\.asarray\(host\) copies"),
+        ("to", r"x\.astype\(dtype\) changes the type"),
+        ("cpu", r"x\.get\(\)"),
+        ("clone", r"x\.copy\(\)"),
+        ("requires_grad", "computes no gradients"),
+        ("unsqueeze", r"xp\.expand_dims\(x, axis\)"),
+        ("sqrt", r"xp\.sqrt\(\) is a function\."),
+        ("add_", "xp.add.. is a function, and out=x writes to the array"),
+        ("abs", r"xp\.absolute\(\)"),
+        ("median", r"xp\.median\(\)"),
+    ],
+)
+def test_a_name_of_torchs_tensors_says_what_to_write(name, instead):
+    array = xp.zeros(3)
+    with pytest.raises(AttributeError, match=f"'ndarray' object has no attribute '{name}'.*{instead}") as caught:
+        getattr(array, name)
+    assert caught.value.name == name
+    assert not hasattr(array, name)
+    caught.value.obj = None  # the error keeps the array
+
+
+@pytest.mark.parametrize("name", ["anything", "_cuda", "__len_hint__", "sqrt2_"])
+def test_other_names_have_no_advice(name):
+    with pytest.raises(AttributeError, match=f"^'ndarray' object has no attribute '{name}'$"):
+        getattr(xp.zeros(3), name)
+
+
+def test_every_name_with_advice_is_one_that_arrays_lack():
+    assert not [name for name in tensor_names._INSTEAD if hasattr(ndarray, name)]
+
+
+def test_a_property_that_fails_keeps_its_own_error():
+    class Mesh(ndarray):
+        @property
+        def spacing(self):
+            return None.missing
+
+    made = Mesh(3)
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'missing'"):
+        made.spacing  # noqa: B018

@@ -119,3 +119,27 @@ def test_arrays_can_be_required_and_described(capsys):
     assert lines[-4].split() == ["a", "2", "x", "3", "48", "float64"]
     assert lines[-3].split() == ["b", "(a)", "2", "x", "3", "48", "float64"]
     assert lines[-1].split()[-1] == "48"
+
+
+def fill_borders(line, width, axis, options):
+    """Fill the borders of a line, as the example of ``numpy.pad`` does."""
+    value = options.get("padder", 10) + axis
+    line[: width[0]] = value
+    if width[1]:
+        line[-width[1] :] = value
+
+
+@pytest.mark.parametrize("width", [2, (1, 0), ((1, 2), (0, 1))])
+@pytest.mark.parametrize("options", [{}, {"padder": 100}])
+def test_a_function_pads_the_lines_of_an_array_in_place(width, options):
+    xp = tcuda.xp
+    host = np.arange(6.0).reshape(2, 3)
+    kinds = set()
+
+    def fill(line, *others):
+        kinds.add(type(line))
+        fill_borders(line, *others)
+
+    result = xp.pad(xp.asarray(host), width, fill, **options)
+    np.testing.assert_array_equal(result.get(), np.pad(host, width, fill_borders, **options))
+    assert kinds == {xp.ndarray}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tcuda.emulation.devices.operands import SCALARS
+from tcuda.emulation.devices.operands import SCALARS, Operands
 from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.work import copies, creation, numpy_work
 
@@ -171,12 +171,30 @@ def of_device(value: Any) -> Any:
 
 
 def _given(value: Any) -> Any:
-    """Return ``value`` with SciPy's objects in the places of those that hold them."""
+    """Return ``value`` with SciPy's objects and functions of NumPy arrays in the places of those for a device."""
     if isinstance(value, Held):
         return value._object
     if type(value) in (tuple, list):
         return type(value)(map(_given, value))
+    if callable(value) and not isinstance(value, type) and not is_of_scipy(type(value)):
+        return value.__cupy_get_ndarray__() if hasattr(value, "__cupy_get_ndarray__") else _for_scipy(value)
     return value
+
+
+def _for_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` of the program, which works on arrays of the device, as a function of NumPy arrays."""
+
+    @functools.wraps(function, updated=())
+    def call_with_arrays(*args: Any, **kwargs: Any) -> Any:
+        if numpy_work.capturing():
+            raise NotImplementedError(
+                f"SciPy calls the function {getattr(function, '__name__', function)!r} on the host, which a capture on "
+                "emulated devices cannot record: call the function of cupyx.scipy before the capture."
+            )
+        result = function(*map(of_device, args), **{name: of_device(value) for name, value in kwargs.items()})
+        return Operands().host(result)
+
+    return call_with_arrays
 
 
 def _taken_apart(value: Any, leaves: list[Any]) -> Callable[[Sequence[Any]], Any]:

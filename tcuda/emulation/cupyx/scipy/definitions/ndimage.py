@@ -18,7 +18,7 @@ from tcuda.emulation.kernels.reduction import ReductionKernel
 from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -447,7 +447,8 @@ def generic_laplace(
 
     Args:
         input: The image.
-        derivative2: Called with the image, an axis, an output, a mode and a value outside; returns the derivative.
+        derivative2: Called with the image, an axis, an output, a mode and a value outside. It writes the derivative to
+            the output, which is an array.
         output: The array to write to, or its type.
         mode: How the image goes on outside; for all axes, or for each.
         cval: The value outside, for ``"constant"``.
@@ -456,7 +457,10 @@ def generic_laplace(
         axes: The axes; all if None.
     """
     parts = _derivatives(input, derivative2, output, mode, cval, extra_arguments, extra_keywords, axes)
-    return _into(output if isinstance(output, Strided) else None, sum(parts[1:], parts[0]) if parts else input)
+    target = next(parts)
+    for part in parts:
+        target += part
+    return target
 
 
 def generic_gradient_magnitude(
@@ -472,11 +476,14 @@ def generic_gradient_magnitude(
 ) -> Any:
     """Return the length of the vector of the derivatives along the axes; see :func:`generic_laplace`."""
     parts = _derivatives(input, derivative, output, mode, cval, extra_arguments, extra_keywords, axes)
-    if not parts:
-        return _into(output if isinstance(output, Strided) else None, input)
-    squares = [part * part for part in parts]
-    made: Any = FUNCTIONS["sqrt"](sum(squares[1:], squares[0]))
-    return _into(output if isinstance(output, Strided) else None, made.astype(parts[0].dtype))
+    target = next(parts)
+    if input.ndim == 0:
+        return target
+    target *= target
+    for part in parts:
+        part *= part  # in place, as CuPy computes in the type of the output
+        target += part
+    return FUNCTIONS["sqrt"](target, target, casting="unsafe")
 
 
 def _derivatives(
@@ -488,18 +495,28 @@ def _derivatives(
     arguments: Sequence[Any],
     keywords: Mapping[str, Any] | None,
     axes: Any,
-) -> list[Any]:
+) -> Iterator[Any]:
+    """Yield the derivative along each axis; a copy of the image if there is no axis.
+
+    ``derivative`` writes to the array that it is given. The first is the output, and all others are one array.
+    """
     if isinstance(output, Strided) and output.shape != image.shape:
         raise RuntimeError("output shape not correct")
     along = list(range(image.ndim)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
     modes = [mode] * len(along) if isinstance(mode, str) else list(mode)
     if len(modes) != len(along):
         raise RuntimeError("mode must have length equal to input rank")
-    dtype = output.dtype if isinstance(output, Strided) else image.dtype if output is None else np.dtype(output)
-    more = dict(keywords or {})
-    return [
-        derivative(image, axis, dtype, each, cval, *arguments, **more) for axis, each in zip(along, modes, strict=True)
-    ]
+    target: Any = output
+    if not isinstance(output, Strided):
+        target = creation.empty(image.shape, image.dtype if output is None else output)
+    if not along:
+        target[...] = image
+        yield target
+    for axis, each in zip(along, modes, strict=True):
+        derivative(image, axis, target, each, cval, *arguments, **(keywords or {}))
+        yield target
+        if axis == along[0]:
+            target = creation.empty(image.shape, target.dtype)
 
 
 def labeled_comprehension(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.work import creation
 
@@ -18,18 +19,25 @@ if TYPE_CHECKING:
 signal = scipy_module("signal")
 
 OF_ARRAYS = ("cwt",)
+_COMPARISONS = [FUNCTIONS[name] for name in ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")]
 
 
 def check(name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse an array of another number of axes than two for the function ``hilbert2``, as CuPy does.
+    """Refuse what CuPy refuses: in ``hilbert2`` other arrays than those of two axes, and comparisons without a kernel.
 
     Args:
         name: The name of a function.
         arguments: The arguments of a call, by the names of the parameters.
 
     Raises:
+        KeyError: ``argrelextrema`` has no kernel for the comparison.
         ValueError: The array has another number of axes.
     """
+    if name == "argrelextrema" and arguments["data"].ndim < 3 and arguments["comparator"] not in _COMPARISONS:
+        raise KeyError(
+            f"argrelextrema() has no kernel for {arguments['comparator']!r}: the comparison of an array of one or two "
+            "axes can be equal, greater, greater_equal, less, less_equal or not_equal."
+        )
     if name == "hilbert2" and arguments["x"].ndim != 2:
         raise ValueError(f"x must be 2-D: the array has {arguments['x'].ndim} axes")
 

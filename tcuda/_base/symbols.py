@@ -1,4 +1,4 @@
-"""The symbols of a shared library: the names of its variables."""
+"""The symbols of a shared library: the names of its variables, and of the functions that it exports."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ELF64 = b"\x7fELF\x02\x01"
-_SYMBOLS, _OBJECT = 2, 1
+_SYMBOLS, _EXPORTED = 2, 11
+_OBJECT, _FUNCTION = 1, 2
 _WRITABLE = 1
 
 
 class Symbol(NamedTuple):
-    """A variable of a library.
+    """A variable or a function of a library.
 
     Attributes:
         name: The name in the table of symbols.
-        place: The distance of the variable from the beginning of the library, in bytes.
+        place: Its distance from the beginning of the library, in bytes.
         size: The bytes of the variable.
-        writable: Whether the variable is in memory that can be written.
+        writable: Whether it is in memory that can be written.
     """
 
     name: bytes
@@ -31,18 +32,27 @@ class Symbol(NamedTuple):
 
 def variables(library: bytes) -> Iterator[Symbol]:
     """Yield the variables in the table of symbols of the ELF file ``library``."""
+    return _symbols(library, _SYMBOLS, _OBJECT)
+
+
+def exported_functions(library: bytes) -> list[str]:
+    """Return the names of the functions that the ELF file ``library`` has for others."""
+    return [symbol.name.decode(errors="replace") for symbol in _symbols(library, _EXPORTED, _FUNCTION)]
+
+
+def _symbols(library: bytes, table: int, kind: int) -> Iterator[Symbol]:
     if not library.startswith(_ELF64):
         return
     (sections,) = struct.unpack_from("<Q", library, 0x28)
     size, count = struct.unpack_from("<HH", library, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", library, sections + place * size) for place in range(count)]
     for header in headers:
-        if header[1] != _SYMBOLS:
+        if header[1] != table:
             continue
         names = headers[header[6]][4]
         for place in range(header[4], header[4] + header[5], header[9]):
             name, info, _, section, value, bytes_ = struct.unpack_from("<IBBHQQ", library, place)
-            if info & 0xF == _OBJECT:
+            if info & 0xF == kind and section:  # a symbol of another library has no section
                 writable = section < count and bool(headers[section][2] & _WRITABLE)
                 text = library[names + name : library.index(b"\0", names + name)]
                 yield Symbol(text, value, bytes_, writable)
