@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.numbers import arithmetic, casts
+from tcuda.emulation.numbers import arithmetic, casts, linear_algebra
 from tcuda.emulation.work import accesses, selected_elements
 
 if TYPE_CHECKING:
@@ -210,25 +210,6 @@ def _quantiles(function: Callable[..., Any]) -> Callable[..., Any]:
     return find
 
 
-def _eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  # NumPy's name
-    result = np.linalg.eigh(_at_least_single(a), UPLO)  # type: ignore[call-overload]
-    return type(result)(*[part.astype(a.dtype) for part in result]) if a.dtype == np.float16 else result
-
-
-def _eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  # NumPy's name
-    values = np.linalg.eigvalsh(_at_least_single(a), UPLO)  # type: ignore[call-overload]
-    return values.astype(a.dtype) if a.dtype == np.float16 else values
-
-
-def _at_least_single(a: Any) -> Any:
-    """Return ``a`` in single precision if it has half precision, which CuPy takes and NumPy refuses."""
-    return a.astype(np.float32) if a.dtype == np.float16 else a
-
-
-def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
-    return np.linalg.pinv(a, rcond)
-
-
 def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     return np.choose(arithmetic.wrapped(a, len(choices)) if mode == "wrap" else a, choices, out, mode)
 
@@ -370,10 +351,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.corrcoef: _corrcoef,
     np.einsum: einsum,
     np.histogram: _histogram,
-    np.linalg.eigh: _eigh,
-    np.linalg.eigvalsh: _eigvalsh,
     np.linalg.matmul: _matmul,
-    np.linalg.pinv: _pinv,
     np.nanargmax: _nanargmax,
     np.nanargmin: _nanargmin,
     np.packbits: _packbits,
@@ -385,6 +363,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.repeat: _repeat,
     np.roots: _roots,
     np.unpackbits: _unpackbits,
+    **{getattr(np.linalg, name): getattr(linear_algebra, name) for name in linear_algebra.NAMES},
     **{function: _joining(function) for function in (np.concatenate, np.hstack, np.stack, np.vstack)},
     **{
         function: _storing(function, place, name)

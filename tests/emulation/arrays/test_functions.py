@@ -247,7 +247,7 @@ linalg.eigh(positive)
 linalg.eigvals(positive)
 linalg.eigvalsh(positive)
 linalg.inv(square)
-linalg.lstsq(square, vector, rcond=None)
+linalg.lstsq(square, vector, rcond=None)[2]
 linalg.matmul(x, square)
 linalg.matrix_power(square, 3)
 linalg.matrix_rank(square)
