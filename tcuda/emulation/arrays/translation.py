@@ -285,14 +285,27 @@ def _roots(p: Any) -> Any:
 def _poly(seq_of_zeros: Any) -> Any:
     if seq_of_zeros.ndim == 2 and seq_of_zeros.shape[0] == seq_of_zeros.shape[1] != 0:
         seq_of_zeros = _eigenvalues(seq_of_zeros)
-    return np.poly(seq_of_zeros)
+    made = np.poly(seq_of_zeros)
+    return made.astype(np.float16) if seq_of_zeros.dtype.char == "e" else made
 
 
 def _eigenvalues(matrix: Any) -> Any:
     """Return the eigenvalues of a matrix for which CuPy's functions of polynomials find them."""
     if not np.array_equal(matrix, matrix.conj().T):
         raise NotImplementedError("Only complex Hermitian and real symmetric 2d arrays are supported currently")
-    return np.linalg.eigvalsh(matrix)
+    return linear_algebra.eigvalsh(matrix)
+
+
+def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
+    if x.dtype.char == "e" and y.dtype.kind == "b":
+        raise NotImplementedError("float16 x and bool y are not currently supported")
+    if y.dtype.char == "e":
+        raise TypeError("float16 y are not supported")
+    return np.polyfit(_double(x), _double(y), deg, rcond, full, None if w is None else _double(w), cov)
+
+
+def _double(a: Any) -> Any:
+    return a.astype(np.promote_types(a.dtype, float))
 
 
 def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
@@ -313,16 +326,21 @@ def einsum(*operands: Any, optimize: Any = False, **options: Any) -> Any:
     """Contract arrays of the host. NumPy gives wrong results if it optimizes a product that stretches an axis."""
     if optimize and _stretches(operands):
         optimize = False
+    if optimize and options.get("dtype") is None:  # NumPy would round the product of each pair to the type of the pair
+        kind = np.result_type(*_terms_and_arrays(operands)[1])
+        first = isinstance(operands[0], str)
+        operands = (
+            *(
+                each.astype(kind) if isinstance(each, np.ndarray) and (first or not place % 2) else each
+                for place, each in enumerate(operands)
+            ),
+        )
     return _np.einsum(*operands, optimize=optimize, **options)
 
 
 def _stretches(operands: Sequence[Any]) -> bool:
     """Return whether an index of a contraction has the length 1 in an operand and another length in another one."""
-    if isinstance(operands[0], str):
-        terms: list[Any] = operands[0].replace(" ", "").partition("->")[0].split(",")
-        arrays = operands[1:]
-    else:
-        terms, arrays = list(operands[1::2]), operands[0 : len(operands) // 2 * 2 : 2]
+    terms, arrays = _terms_and_arrays(operands)
     lengths: dict[Any, set[int]] = {}
     for term, array in zip(terms, arrays, strict=False):
         before, after = _around_ellipsis(term)
@@ -330,6 +348,13 @@ def _stretches(operands: Sequence[Any]) -> bool:
         for label, length in (*zip(before, shape, strict=False), *zip(reversed(after), reversed(shape), strict=False)):
             lengths.setdefault(label, set()).add(length)
     return any(1 in found and len(found) > 1 for found in lengths.values())
+
+
+def _terms_and_arrays(operands: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the indices of each operand of a contraction, and the operands."""
+    if isinstance(operands[0], str):
+        return operands[0].replace(" ", "").partition("->")[0].split(","), operands[1:]
+    return operands[1::2], operands[0 : len(operands) // 2 * 2 : 2]
 
 
 def _around_ellipsis(term: Any) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -357,6 +382,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.packbits: _packbits,
     np.percentile: _quantiles(np.percentile),
     np.poly: _poly,
+    np.polyfit: _polyfit,
     np.put: _put,
     np.quantile: _quantiles(np.quantile),
     np.ravel_multi_index: _ravel_multi_index,

@@ -7,13 +7,19 @@ that calls LAPACK.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from tcuda.emulation.numbers import elimination
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
 _np: Any = np.linalg  # the stubs of NumPy are too narrow for the arguments
@@ -22,7 +28,9 @@ NAMES = (
     "cholesky",
     "cond",
     "det",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "lstsq",
@@ -39,6 +47,25 @@ NAMES = (
 """The functions of this module that take the places of the functions of ``numpy.linalg``."""
 _SVD = type(np.linalg.svd(np.eye(1)))
 _SLOGDET = type(np.linalg.slogdet(np.eye(1)))
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+"""The first letters of the functions of LAPACK, by the dtypes."""
+
+
+class _State(threading.local):
+    checks = True
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def unchecked() -> Iterator[None]:
+    """Return a scope in which a matrix without a solution has infinities and NaN in its result, and gives no error."""
+    before, _state.checks = _state.checks, False
+    try:
+        yield
+    finally:
+        _state.checks = before
 
 
 def inv(a: Any) -> Any:
@@ -49,8 +76,17 @@ def inv(a: Any) -> Any:
     """
     _require_square(a)
     kind = _common(a)
-    with _raising("Singular matrix"):
-        return _loops.inv(a.astype(kind), signature=f"{kind.char}->{kind.char}")
+    if a.shape[-1] > elimination.LARGEST or not a.size:
+        with _failing(f"{_LETTERS[kind.char]}getrf"):
+            return _loops.inv(a.astype(kind), signature=f"{kind.char}->{kind.char}")
+    # CuPy decomposes the transposed matrix, except a single matrix in the order of Fortran.
+    turned = a.ndim > 2 or not a.flags.f_contiguous
+    stack = _stack(_transposed(a) if turned else a, kind)
+    factors, pivots, status = elimination.decomposed(stack)
+    _require_regular(status, kind, a.ndim)
+    units = np.broadcast_to(np.eye(a.shape[-1], dtype=kind), stack.shape)
+    made = elimination.solved(factors, pivots, units)
+    return np.ascontiguousarray(_transposed(made) if turned else made).reshape(a.shape)
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -68,9 +104,15 @@ def solve(a: Any, b: Any) -> Any:
     if b.ndim > 1 and a.shape[:-1] != b.shape[:-1]:
         raise ValueError(f"a must have the shape (..., M, M) and b (..., M, K); a has {a.shape}, and b has {b.shape}.")
     kind = _common(a, b)
-    solver = _loops.solve1 if b.ndim == 1 else _loops.solve
-    with _raising("Singular matrix"):
-        return solver(a.astype(kind), b.astype(kind), signature=f"{kind.char}{kind.char}->{kind.char}")
+    right = np.broadcast_to(b, a.shape[:-1]) if b.ndim == 1 else b
+    columns = right[..., None] if b.ndim == 1 else right
+    if a.shape[-1] > elimination.LARGEST or not a.size:
+        with _failing(f"{_LETTERS[kind.char]}getrf"):
+            signature = f"{kind.char}{kind.char}->{kind.char}"
+            return _loops.solve(a.astype(kind), columns.astype(kind), signature=signature).reshape(right.shape)
+    factors, pivots, status = elimination.decomposed(_stack(a, kind))
+    _require_regular(status, kind, a.ndim)
+    return elimination.solved(factors, pivots, _stack(columns, kind)).reshape(right.shape)
 
 
 def slogdet(a: Any) -> Any:
@@ -81,7 +123,25 @@ def slogdet(a: Any) -> Any:
     """
     _require_square(a)
     kind = _common(a)
-    return _SLOGDET(*_loops.slogdet(a.astype(kind), signature=f"{kind.char}->{kind.char}{kind.char.lower()}"))
+    if a.shape[-1] > elimination.LARGEST or not a.size:
+        return _SLOGDET(*_loops.slogdet(a.astype(kind), signature=f"{kind.char}->{kind.char}{kind.char.lower()}"))
+    factors, pivots, status = elimination.decomposed(_stack(_transposed(a), kind))
+    diagonal = np.diagonal(factors, axis1=-2, axis2=-1)
+    odd = np.count_nonzero(pivots != np.arange(a.shape[-1]), axis=-1)
+    with np.errstate(all="ignore"):
+        lengths = abs(diagonal)
+        if kind.kind == "f":
+            odd += np.count_nonzero(diagonal < 0, axis=-1)
+        sign = (1 - odd % 2 * 2).astype(kind)
+        if kind.kind == "c":
+            sign = sign * np.prod(diagonal / lengths, axis=-1)
+        logarithm = np.log(lengths).sum(axis=-1)
+    shape = a.shape[:-2]
+    singular = status > 0
+    return _SLOGDET(
+        np.where(singular, kind.type(0), sign).reshape(shape)[()],
+        np.where(singular, logarithm.dtype.type(-np.inf), logarithm).reshape(shape)[()],
+    )
 
 
 def det(a: Any) -> Any:
@@ -102,7 +162,7 @@ def cholesky(a: Any) -> Any:
     """
     _require_square(a)
     kind = _common(a)
-    with _raising("Matrix is not positive definite"):
+    with _failing(f"{_LETTERS[kind.char]}potrf"):
         return _loops.cholesky_lo(a.astype(kind), signature=f"{kind.char}->{kind.char}")
 
 
@@ -110,17 +170,36 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """Return the singular value decomposition of each matrix, or the singular values alone.
 
     Raises:
-        LinAlgError: The values of a matrix do not converge, or ``a`` is no matrix.
+        LinAlgError: ``a`` is no matrix.
     """
     kind = _common(a)
-    if kind.char not in "fF" or not a.size:
+    if not a.size:
         return _np.svd(a, full_matrices, compute_uv)
     _require_matrices(a)
-    with _raising("SVD did not converge"):
+    real = kind.char.lower()
+    with np.errstate(all="ignore"):  # the values of a matrix with NaN are NaN
         if not compute_uv:
-            return _loops.svd(a, signature=f"{kind.char}->f")
+            return _loops.svd(a.astype(kind), signature=f"{kind.char}->{real}")
         loop = _loops.svd_f if full_matrices else _loops.svd_s
-        return _SVD(*loop(a, signature=f"{kind.char}->{kind.char}f{kind.char}"))
+        return _SVD(*loop(a.astype(kind), signature=f"{kind.char}->{kind.char}{real}{kind.char}"))
+
+
+def eig(a: Any) -> Any:
+    """Return the eigenvalues and the eigenvectors of each matrix, which are complex."""
+    result = np.linalg.eig(a)
+    if not a.size:
+        return result
+    return type(result)(*[part.astype(_complex(part.dtype)) for part in result])
+
+
+def eigvals(a: Any) -> Any:
+    """Return the eigenvalues of each matrix, which are complex."""
+    values = np.linalg.eigvals(a)
+    return values if not a.size else values.astype(_complex(values.dtype))
+
+
+def _complex(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.promote_types(dtype, np.complex64)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
@@ -162,7 +241,8 @@ def pinv(a: Any, rcond: Any = 1e-15) -> Any:
         LinAlgError: The singular values of a matrix do not converge, or ``a`` is no matrix.
     """
     if not a.size:
-        return np.empty((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+        kind = a.dtype if 0 in a.shape[-2:] else _common(a)
+        return np.empty((*a.shape[:-2], a.shape[-1], a.shape[-2]), kind)
     u, s, vh = svd(a.conj(), full_matrices=False)
     kept = s > np.asarray(rcond * s.max(axis=-1))[..., None]
     inverses = np.divide(1, s, out=np.zeros_like(s), where=kept)
@@ -198,7 +278,8 @@ def cond(x: Any, p: Any = None) -> Any:
         else:
             _require_square(x)
             kind = _common(x)
-            inverse = _loops.inv(x.astype(kind), signature=f"{kind.char}->{kind.char}")
+            with unchecked():
+                inverse = inv(x)
             number = np.linalg.norm(x, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1))
             number = number.astype(kind, copy=False)
     unknown = np.isnan(number) & ~np.isnan(x).any(axis=(-2, -1))
@@ -293,10 +374,43 @@ def _require_square(a: npt.NDArray[Any]) -> None:
         raise LinAlgError("Last 2 dimensions of the array must be square")
 
 
-def _raising(text: str) -> np.errstate:
-    """Return a scope in which the loops raise a LinAlgError with ``text`` where LAPACK fails."""
+def _transposed(a: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.swapaxes(a, -1, -2)
+
+
+def _stack(a: npt.NDArray[Any], kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the matrices of ``a`` along one axis."""
+    return a.astype(kind).reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def _require_regular(status: npt.NDArray[Any], kind: np.dtype[Any], axes: int) -> None:
+    """Refuse the status of an elimination if a matrix is singular.
+
+    Raises:
+        LinAlgError: A matrix is singular, and errors are not ignored.
+    """
+    if _state.checks and status.any():
+        letter = _LETTERS[kind.char]
+        if axes > 2:
+            raise LinAlgError(
+                f"Error reported by {letter}getrfBatched in cuBLAS. infoArray/devInfoArray = {status}. Please refer to "
+                "the cuBLAS documentation."
+            )
+        _fail(f"{letter}getrf", status)
+
+
+def _fail(routine: str, status: Any) -> NoReturn:
+    raise LinAlgError(
+        f"Error reported by {routine} in cuSOLVER. devInfo = {status}. Please refer to the cuSOLVER documentation."
+    )
+
+
+def _failing(routine: str) -> np.errstate:
+    """Return a scope in which the loops raise a LinAlgError where LAPACK fails, unless errors are ignored."""
+    if not _state.checks:
+        return np.errstate(all="ignore")
 
     def fail(error: str, flag: int) -> NoReturn:
-        raise LinAlgError(text)
+        _fail(routine, "greater than 0")
 
     return np.errstate(call=fail, invalid="call", over="ignore", divide="ignore", under="ignore")
