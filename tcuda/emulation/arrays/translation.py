@@ -100,19 +100,19 @@ _PLACE_OF_DDOF = 4
 
 
 def _argmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.argmax(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.argmax, a, axis, out, keepdims), dtype, out)
 
 
 def _argmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.argmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.argmin, a, axis, out, keepdims), dtype, out)
 
 
 def _nanargmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.nanargmax(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.nanargmax, a, axis, out, keepdims), dtype, out)
 
 
 def _nanargmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.nanargmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.nanargmin, a, axis, out, keepdims), dtype, out)
 
 
 def _unwarned(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,8 +172,19 @@ def _storing(function: Callable[..., Any], place: int, name: str) -> Callable[..
     return store
 
 
-def _one(axis: Any) -> Any:
-    return axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+def _along(function: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+    """Return the places that ``function`` finds; those along several axes count the elements of these axes."""
+    if not isinstance(axis, tuple) or len(axis) == 1:
+        return function(a, axis[0] if isinstance(axis, tuple) else axis, out, keepdims=keepdims)
+    axes = tuple(sorted(place % max(a.ndim, 1) for place in axis))
+    last = np.moveaxis(a, axes, range(-len(axes), 0))
+    kept = tuple([1 if place in axes else length for place, length in enumerate(a.shape)])
+    places = function(last.reshape(*last.shape[: -len(axes)], -1), -1)
+    made = places.reshape(kept) if keepdims else places
+    if out is None:
+        return made
+    out[...] = made
+    return out
 
 
 def _place(places: Any, dtype: Any, out: Any) -> Any:
