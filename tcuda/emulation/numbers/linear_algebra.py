@@ -16,6 +16,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from tcuda.emulation.numbers import elimination
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -355,7 +356,9 @@ def _common(*arrays: npt.NDArray[Any]) -> np.dtype[Any]:
     Raises:
         TypeError: An array has a dtype that LAPACK does not have.
     """
-    kinds = [np.dtype(float) if array.dtype.kind in "biu" else array.dtype for array in arrays]
+    kinds = [
+        np.dtype(float) if array.dtype.kind in "biu" or is_bfloat16(array.dtype) else array.dtype for array in arrays
+    ]
     kind = np.result_type(*kinds)
     for each in kinds:
         if each.char not in "fdFD":
