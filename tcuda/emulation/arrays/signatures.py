@@ -164,6 +164,11 @@ class Setting:
                 parameter takes only numbers.
             RuntimeError: ``value`` holds an array that CuPy reads, and the current stream captures.
         """
+        if self._name == "axis":
+            self._require_axes(value)
+        return self._admit(value)
+
+    def _admit(self, value: Any) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
             if not _LEAST <= value <= _MOST and not self._unbounded:
                 raise OverflowError(
@@ -177,10 +182,25 @@ class Setting:
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             value = value.tolist()
         if isinstance(value, (list, tuple)):
-            parts = [item if type(item) is int and -_SHORT < item < _SHORT else self.admit(item) for item in value]
+            parts = [item if type(item) is int and -_SHORT < item < _SHORT else self._admit(item) for item in value]
             # CuPy takes a list of axes as it takes a tuple. NumPy does not.
             return tuple(parts) if isinstance(value, tuple) or self._name == "axis" else parts
         return value
+
+    def _require_axes(self, value: Any) -> None:
+        """Refuse an array of the host with a wrong number of axes, and a list that CuPy does not take.
+
+        Raises:
+            TypeError: CuPy's function iterates over an array without axes, or takes a single number from an array.
+        """
+        name = self._function.removeprefix("ndarray.")
+        if name in _ITERATING and isinstance(value, np.ndarray) and not value.ndim:
+            raise TypeError(f"iteration over a 0-d array: {name}() takes an integer or several as 'axis'; call item().")
+        if name in _INDEXING and (isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim)):
+            raise TypeError(
+                f"{name}() takes an integer or a tuple of integers as 'axis', not {_kind(value)}: only integer scalar "
+                "arrays can be converted to a scalar index."
+            )
 
     def _read(self, value: Strided) -> Any:
         if self._reads or self._waits:
@@ -197,6 +217,39 @@ class Setting:
             )
         return creation.item(value)
 
+
+_ITERATING = frozenset(
+    [
+        "all",
+        "amax",
+        "amin",
+        "any",
+        "argmax",
+        "argmin",
+        "average",
+        "count_nonzero",
+        "max",
+        "mean",
+        "median",
+        "min",
+        "nanargmax",
+        "nanargmin",
+        "nanmax",
+        "nanmean",
+        "nanmin",
+        "nanprod",
+        "nansum",
+        "percentile",
+        "prod",
+        "ptp",
+        "quantile",
+        "roll",
+        "sum",
+    ]
+)
+"""The functions of CuPy that take one axis or several, and iterate over everything that is no integer."""
+_INDEXING = frozenset(["expand_dims", "flip", "squeeze", "std", "var"])
+"""The functions of CuPy that take an axis or a tuple of axes, and nothing else."""
 
 _UNKNOWN = Setting("", "")
 """The rule for the name of an argument that a function does not have."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.numbers import error_state
+from tcuda.emulation.numbers import error_state, linear_algebra
 from tcuda.emulation.work import copies, numpy_work
 
 if TYPE_CHECKING:
@@ -38,12 +38,13 @@ def work_of(function: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[st
 
 
 def _without_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` with NaN as its results where the numbers in a matrix give an error of linear algebra."""
+    """Return ``function`` without errors of linear algebra, which leave NaN or infinities in the results."""
 
     @functools.wraps(function)
     def compute(a: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return function(a, *args, **kwargs)
+            with linear_algebra.unchecked():
+                return function(a, *args, **kwargs)
         except np.linalg.LinAlgError:
             # Matrices of any other shapes give the same error again.
             return _as_nan(function(_regular(a), *args, **kwargs))

@@ -55,7 +55,8 @@ def sliding_window_view(
     if writeable:
         raise NotImplementedError("Writeable views are not supported.")
     array = creation.array(x, copy=None, subok=subok)
-    lengths: Any = creation.asarray(tuple(np.atleast_1d(window_shape).tolist()))
+    window: list[int] = np.atleast_1d(window_shape).tolist()
+    lengths: Any = creation.asarray(tuple(window))
     if (lengths < 0).any():
         raise ValueError("`window_shape` cannot contain negative values")
-    return numpy_work.view(np.lib.stride_tricks.sliding_window_view, (as_plain(array), window_shape, axis))
+    return numpy_work.view(np.lib.stride_tricks.sliding_window_view, (as_plain(array), tuple(window), axis))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcuda.emulation.numbers import arithmetic, casts
+from tcuda.emulation.numbers import arithmetic, casts, linear_algebra
 from tcuda.emulation.work import accesses, selected_elements
 
 if TYPE_CHECKING:
@@ -100,19 +100,19 @@ _PLACE_OF_DDOF = 4
 
 
 def _argmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.argmax(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.argmax, a, axis, out, keepdims), dtype, out)
 
 
 def _argmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.argmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.argmin, a, axis, out, keepdims), dtype, out)
 
 
 def _nanargmax(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.nanargmax(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.nanargmax, a, axis, out, keepdims), dtype, out)
 
 
 def _nanargmin(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    return _place(_np.nanargmin(a, _one(axis), out, keepdims=keepdims), dtype, out)
+    return _place(_along(_np.nanargmin, a, axis, out, keepdims), dtype, out)
 
 
 def _unwarned(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,8 +172,19 @@ def _storing(function: Callable[..., Any], place: int, name: str) -> Callable[..
     return store
 
 
-def _one(axis: Any) -> Any:
-    return axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+def _along(function: Any, a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+    """Return the places that ``function`` finds; those along several axes count the elements of these axes."""
+    if not isinstance(axis, tuple) or len(axis) == 1:
+        return function(a, axis[0] if isinstance(axis, tuple) else axis, out, keepdims=keepdims)
+    axes = tuple(sorted(place % max(a.ndim, 1) for place in axis))
+    last = np.moveaxis(a, axes, range(-len(axes), 0))
+    kept = tuple([1 if place in axes else length for place, length in enumerate(a.shape)])
+    places = function(last.reshape(*last.shape[: -len(axes)], -1), -1)
+    made = places.reshape(kept) if keepdims else places
+    if out is None:
+        return made
+    out[...] = made
+    return out
 
 
 def _place(places: Any, dtype: Any, out: Any) -> Any:
@@ -212,25 +223,6 @@ def _quantiles(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _diag(v: Any, k: int = 0) -> Any:
     return np.diag(v, k).copy()  # CuPy copies the diagonal
-
-
-def _eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  # NumPy's name
-    result = np.linalg.eigh(_at_least_single(a), UPLO)  # type: ignore[call-overload]
-    return type(result)(*[part.astype(a.dtype) for part in result]) if a.dtype == np.float16 else result
-
-
-def _eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  # NumPy's name
-    values = np.linalg.eigvalsh(_at_least_single(a), UPLO)  # type: ignore[call-overload]
-    return values.astype(a.dtype) if a.dtype == np.float16 else values
-
-
-def _at_least_single(a: Any) -> Any:
-    """Return ``a`` in single precision if it has half precision, which CuPy takes and NumPy refuses."""
-    return a.astype(np.float32) if a.dtype == np.float16 else a
-
-
-def _pinv(a: Any, rcond: Any = 1e-15) -> Any:
-    return np.linalg.pinv(a, rcond)
 
 
 def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
@@ -308,14 +300,27 @@ def _roots(p: Any) -> Any:
 def _poly(seq_of_zeros: Any) -> Any:
     if seq_of_zeros.ndim == 2 and seq_of_zeros.shape[0] == seq_of_zeros.shape[1] != 0:
         seq_of_zeros = _eigenvalues(seq_of_zeros)
-    return np.poly(seq_of_zeros)
+    made = np.poly(seq_of_zeros)
+    return made.astype(np.float16) if seq_of_zeros.dtype.char == "e" else made
 
 
 def _eigenvalues(matrix: Any) -> Any:
     """Return the eigenvalues of a matrix for which CuPy's functions of polynomials find them."""
     if not np.array_equal(matrix, matrix.conj().T):
         raise NotImplementedError("Only complex Hermitian and real symmetric 2d arrays are supported currently")
-    return np.linalg.eigvalsh(matrix)
+    return linear_algebra.eigvalsh(matrix)
+
+
+def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
+    if x.dtype.char == "e" and y.dtype.kind == "b":
+        raise NotImplementedError("float16 x and bool y are not currently supported")
+    if y.dtype.char == "e":
+        raise TypeError("float16 y are not supported")
+    return np.polyfit(_double(x), _double(y), deg, rcond, full, None if w is None else _double(w), cov)
+
+
+def _double(a: Any) -> Any:
+    return a.astype(np.promote_types(a.dtype, float))
 
 
 def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
@@ -336,16 +341,21 @@ def einsum(*operands: Any, optimize: Any = False, **options: Any) -> Any:
     """Contract arrays of the host. NumPy gives wrong results if it optimizes a product that stretches an axis."""
     if optimize and _stretches(operands):
         optimize = False
+    if optimize and options.get("dtype") is None:  # NumPy would round the product of each pair to the type of the pair
+        kind = np.result_type(*_terms_and_arrays(operands)[1])
+        first = isinstance(operands[0], str)
+        operands = (
+            *(
+                each.astype(kind) if isinstance(each, np.ndarray) and (first or not place % 2) else each
+                for place, each in enumerate(operands)
+            ),
+        )
     return _np.einsum(*operands, optimize=optimize, **options)
 
 
 def _stretches(operands: Sequence[Any]) -> bool:
     """Return whether an index of a contraction has the length 1 in an operand and another length in another one."""
-    if isinstance(operands[0], str):
-        terms: list[Any] = operands[0].replace(" ", "").partition("->")[0].split(",")
-        arrays = operands[1:]
-    else:
-        terms, arrays = list(operands[1::2]), operands[0 : len(operands) // 2 * 2 : 2]
+    terms, arrays = _terms_and_arrays(operands)
     lengths: dict[Any, set[int]] = {}
     for term, array in zip(terms, arrays, strict=False):
         before, after = _around_ellipsis(term)
@@ -353,6 +363,13 @@ def _stretches(operands: Sequence[Any]) -> bool:
         for label, length in (*zip(before, shape, strict=False), *zip(reversed(after), reversed(shape), strict=False)):
             lengths.setdefault(label, set()).add(length)
     return any(1 in found and len(found) > 1 for found in lengths.values())
+
+
+def _terms_and_arrays(operands: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the indices of each operand of a contraction, and the operands."""
+    if isinstance(operands[0], str):
+        return operands[0].replace(" ", "").partition("->")[0].split(","), operands[1:]
+    return operands[1::2], operands[0 : len(operands) // 2 * 2 : 2]
 
 
 def _around_ellipsis(term: Any) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -375,21 +392,20 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.diag: _diag,
     np.einsum: einsum,
     np.histogram: _histogram,
-    np.linalg.eigh: _eigh,
-    np.linalg.eigvalsh: _eigvalsh,
     np.linalg.matmul: _matmul,
-    np.linalg.pinv: _pinv,
     np.nanargmax: _nanargmax,
     np.nanargmin: _nanargmin,
     np.packbits: _packbits,
     np.percentile: _quantiles(np.percentile),
     np.poly: _poly,
+    np.polyfit: _polyfit,
     np.put: _put,
     np.quantile: _quantiles(np.quantile),
     np.ravel_multi_index: _ravel_multi_index,
     np.repeat: _repeat,
     np.roots: _roots,
     np.unpackbits: _unpackbits,
+    **{getattr(np.linalg, name): getattr(linear_algebra, name) for name in linear_algebra.NAMES},
     **{function: _joining(function) for function in (np.concatenate, np.hstack, np.stack, np.vstack)},
     **{
         function: _storing(function, place, name)

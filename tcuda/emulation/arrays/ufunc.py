@@ -12,6 +12,7 @@ from tcuda.emulation.devices.operands import SCALARS
 from tcuda.emulation.devices.strided import NUMBERS, Strided, as_plain, shortened, template_among
 from tcuda.emulation.names import catalogue
 from tcuda.emulation.numbers import arithmetic, casts, flops, structured
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16
 from tcuda.emulation.numbers.floating_point import quietly
 from tcuda.emulation.work import active_trace, creation, indexing, numpy_work, refusals
 
@@ -29,6 +30,8 @@ _LEAST, _BEYOND = -(2**63), 2**64
 _OF_BYTES: dict[np.ufunc, Callable[..., Any]] = {np.equal: structured.equal, np.not_equal: structured.not_equal}
 """The functions that compare structured elements, which NumPy does without its universal functions."""
 _COMPARING = frozenset([*_OF_BYTES, np.greater, np.greater_equal, np.less, np.less_equal])
+_OF_SINGLE = frozenset([np.degrees, np.radians])
+"""The functions that NumPy computes in single precision for bfloat16, and whose results are bfloat16 in CuPy."""
 _MOST_SIGNED = 2**63 - 1
 _WEAK = frozenset([int, float, complex])
 """The types of Python scalars. Such a type, and not the number, decides the type of a result."""
@@ -131,10 +134,12 @@ class ufunc:
         numpy_work.require_current_device(operands)
 
         if function in _COMPARING:
-            elements = {array._host.dtype.kind for array in arrays}
-            if "V" in elements and function in _OF_BYTES:
+            elements = [array._host.dtype for array in arrays]
+            if function in _OF_BYTES and any(map(structured.is_structured, elements)):
                 return _compared(function, inputs, outs)
-            if "b" in elements:  # NumPy compares booleans with integers of C, and CuPy with all integers of 64 bits.
+            if (
+                np.dtype(bool) in elements
+            ):  # NumPy compares booleans with integers of C, and CuPy with all integers of 64 bits.
                 inputs = [_sized(value) if type(value) is int else value for value in inputs]
         shape = operands[0]._host.shape if operands else ()
         for array in operands:
@@ -170,6 +175,8 @@ class ufunc:
                 else:
                     break
             else:
+                if function in _OF_SINGLE and arrays and is_bfloat16(kinds[0]):
+                    return kinds
                 if arrays:
                     try:
                         dtypes = function.resolve_dtypes((*kinds, *[None] * function.nout))[function.nin :]
@@ -220,6 +227,8 @@ class ufunc:
         """Change the elements of ``a`` at ``indices`` in place, once for each index (``numpy.ufunc.at``)."""
         self._require("at", catalogue.CHANGING)
         _require_array(a)
+        if is_bfloat16(a.dtype):
+            raise TypeError(f"cupy.{self.name}.at has no atomic function for bfloat16: convert the array to float32.")
         if isinstance(b, (list, tuple, np.ndarray)):
             b = creation.array(b, a.dtype)
         (b,) = require_operands([b])

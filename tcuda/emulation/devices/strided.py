@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from tcuda._base.errors import OutOfMemoryError
 from tcuda.emulation.devices import memory
 from tcuda.emulation.devices.memory import Block, MemoryPointer, allocate
 from tcuda.emulation.numbers import structured
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,38 +37,59 @@ KINDS: dict[Any, np.dtype[Any] | None] = {**_KINDS, **{text: np.dtype(text) for 
 KINDS.update(dict.fromkeys(NUMBERS))
 """The dtypes by the types and the texts that name them, and None for a dtype itself."""
 
+_FLAGS = ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA")
+
 GROUPS: list[type] = []
 """Classes of objects that are made of several arrays, such as sparse matrices. ``get_array_module`` knows them."""
 
 
-@dataclass
 class Flags:
-    """The layout of an array, as ``cupy.ndarray.flags``: an assignment to an attribute changes nothing in the array.
+    """The layout of an array, as ``cupy.ndarray.flags``.
 
-    Attributes:
+    Args:
         c_contiguous: Whether the elements lie in row-major order without gaps.
         f_contiguous: Whether the elements lie in column-major order without gaps.
         owndata: Whether the array is not a view of another array.
     """
 
-    c_contiguous: bool
-    f_contiguous: bool
-    owndata: bool
+    def __init__(self, c_contiguous: bool, f_contiguous: bool, owndata: bool) -> None:
+        self._c_contiguous = c_contiguous
+        self._f_contiguous = f_contiguous
+        self._owndata = owndata
+
+    @property
+    def c_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return self._c_contiguous
+
+    @property
+    def f_contiguous(self) -> bool:
+        """Whether the elements lie in column-major order without gaps."""
+        return self._f_contiguous
+
+    @property
+    def owndata(self) -> bool:
+        """Whether the array is not a view of another array."""
+        return self._owndata
 
     @property
     def fnc(self) -> bool:
         """Whether the order is column-major and not row-major."""
-        return self.f_contiguous and not self.c_contiguous
+        return self._f_contiguous and not self._c_contiguous
 
     @property
     def forc(self) -> bool:
         """Whether the order is column-major or row-major."""
-        return self.f_contiguous or self.c_contiguous
+        return self._f_contiguous or self._c_contiguous
 
     def __getitem__(self, name: str) -> bool:
-        names = {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata"}
-        flag: bool = getattr(self, names.get(name, name.lower()))
+        if name not in _FLAGS:
+            raise KeyError(f"{name} is not defined for cupy.ndarray.flags, which has {', '.join(_FLAGS)}.")
+        flag: bool = getattr(self, name.lower())
         return flag
+
+    def __repr__(self) -> str:
+        return "\n".join(f"  {name} : {self[name]}" for name in _FLAGS)
 
 
 class Strided(_core.EmulatedArray):
@@ -365,7 +386,7 @@ def supported(dtype: npt.DTypeLike) -> np.dtype[Any]:
     kind = named_dtype(dtype)
     if kind.byteorder == ">":
         raise ValueError(f"Unsupported dtype {kind} with big-endian byte-order")
-    if kind.char not in _DTYPES and not structured.is_supported(kind):
+    if kind.char not in _DTYPES and not is_bfloat16(kind) and not structured.is_supported(kind):
         raise ValueError(f"Unsupported dtype {kind}")
     return kind
 

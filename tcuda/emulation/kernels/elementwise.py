@@ -198,7 +198,7 @@ def source_of(
     name = kernel.name
     typedefs = generated_source.typedefs_of(placeholders)
     preamble = generated_source.user_part(kernel.preamble, name, "preamble")
-    return f"""{headers.CUPY}\
+    return f"""{headers.CUPY}{generated_source.includes_of(forms)}\
 {typedefs}{preamble}{head.declarations}\
 namespace _kernel {{
 extern "C" __global__ void {name}({head.parameters}) {{

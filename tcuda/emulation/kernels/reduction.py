@@ -248,7 +248,7 @@ def source_of(
     inputs = "\n".join(elements[: kernel.nin])
     outputs = "\n".join(elements[kernel.nin :])
     name = kernel.name
-    return f"""{headers.CUPY}\
+    return f"""{headers.CUPY}{generated_source.includes_of(forms)}\
 {generated_source.typedefs_of(placeholders)}typedef {index_type} IndexT;
 {generated_source.user_part(kernel.preamble, name, "preamble")}{head.declarations}\
 typedef {kernel.reduce_type} _type_reduce;

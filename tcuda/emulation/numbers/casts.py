@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -28,10 +30,12 @@ def fitting(value: Any, dtype: np.dtype[Any]) -> Any:
 
     Other values are returned as they are. The host converts scalars, also for a GPU.
     """
-    if not isinstance(value, np.ndarray) or dtype.kind not in "iu" or value.dtype.kind not in "fc":
+    if not isinstance(value, np.ndarray) or dtype.kind not in "iu":
+        return value
+    if value.dtype.kind not in "fc" and not is_bfloat16(value.dtype):
         return value
     # A GPU converts half precision by way of single precision. The precision decides which integer NaN gives.
-    given = np.asarray(value.astype(np.float32 if value.dtype.char in "efF" else np.float64, copy=False))
+    given = np.asarray(value.astype(np.float32 if value.dtype.char in "efFE" else np.float64, copy=False))
     wide = np.iinfo(f"{dtype.kind}{8 if dtype.itemsize == 8 else 4}")
     with np.errstate(invalid="ignore"):
         rounded = np.trunc(given)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = "__cuda_alignment__"
 """The key of an alignment in the metadata of a dtype."""
+_OF_ANOTHER_LIBRARY = 2
+"""What NumPy says of a dtype that another library adds (``numpy.dtype.isbuiltin``)."""
 
 
 def is_supported(dtype: np.dtype[Any]) -> bool:
@@ -21,7 +23,7 @@ def is_supported(dtype: np.dtype[Any]) -> bool:
     Raises:
         ValueError: ``dtype`` has references to objects of Python.
     """
-    if dtype.kind != "V" or dtype.subdtype is not None or not dtype.itemsize or dtype.isbuiltin == 2:
+    if dtype.kind != "V" or dtype.subdtype is not None or not dtype.itemsize or dtype.isbuiltin == _OF_ANOTHER_LIBRARY:
         return False
     if dtype.hasobject:
         raise ValueError(
@@ -29,6 +31,11 @@ def is_supported(dtype: np.dtype[Any]) -> bool:
             "happen even if a dtype only contains basic types if the original array contained e.g. object dtype."
         )
     return True
+
+
+def is_structured(dtype: np.dtype[Any]) -> bool:
+    """Return whether elements of ``dtype`` are structures or bytes, and no numbers of another library."""
+    return dtype.kind == "V" and dtype.isbuiltin != _OF_ANOTHER_LIBRARY
 
 
 def require_layout(dtype: np.dtype[Any]) -> int:
@@ -75,7 +82,7 @@ def alignment_of(dtype: np.dtype[Any]) -> int:
         if dtype.base.fields is not None:
             raise ValueError("CuPy does not yet support subarray dtypes.")
         return alignment_of(dtype.base)
-    return 1 if dtype.kind == "V" else dtype.itemsize
+    return 1 if is_structured(dtype) else dtype.itemsize
 
 
 def make_aligned_dtype(dtype: npt.DTypeLike, *, alignment: int = -1, recurse: bool = True) -> np.dtype[Any]:

@@ -218,7 +218,7 @@ def _cleared(array: Strided) -> Strided:
     if not nbytes:
         return array
     # NumPy fills no elements of bytes with a number.
-    begun = None if array._host.dtype.kind == "V" else numpy_work.WORK.begin()
+    begun = None if structured.is_structured(array._host.dtype) else numpy_work.WORK.begin()
     if begun is not None:
         array._host.fill(0)
         numpy_work.WORK.end(begun[0], nbytes)
@@ -244,7 +244,7 @@ def _from_array(source: Strided, dtype: npt.DTypeLike | None, copy: bool | None,
         return copied if kind == copied.dtype else _from_array(copied, kind, None, order)
     if copy is False:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    if kind.kind == "V" and source.size and (kind != source.dtype or not source.flags.forc):
+    if structured.is_structured(kind) and source.size and (kind != source.dtype or not source.flags.forc):
         structured.require_layout(kind)
         structured.require_layout(source.dtype)
     target = empty_like(source, kind, order)

@@ -16,9 +16,12 @@ from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_LEGACY
 from tcuda.emulation.devices import array_interface
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16, named_bfloat16
 from tcuda.emulation.work import copies
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tcuda.emulation.devices.strided import Strided
 
 _HOST, _CUDA, _MANAGED = 1, 2, 13
@@ -26,6 +29,11 @@ _HOST, _CUDA, _MANAGED = 1, 2, 13
 
 _DEVICE_AT = {b"dltensor": 8, b"dltensor_versioned": 40}
 """By the name of a capsule: the bytes before the device in the structure to which the capsule points."""
+
+_KIND_AFTER_DEVICE = 12
+"""The bytes from the device in that structure to the kind of the elements."""
+_UNSIGNED, _BFLOAT = 1, 4
+"""Kinds of elements in DLPack."""
 
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
@@ -87,7 +95,7 @@ def capsule_of(
         if copy is False:
             raise ValueError("GPU memory cannot be exported to CPU without copy.")
         host = copies.to_host(array, None, "A", None, True)
-        return host.__dlpack__(**_version(max_version))
+        return _capsule_over(host, max_version)
     if dl_device is not None and dl_device != device_of(array):
         raise BufferError(f"unsupported device requested: {dl_device}; the array is on {device_of(array)}")
     if copy:
@@ -110,7 +118,7 @@ def capsule_of(
         _let_wait(stream)
     array_interface.expose(array)
     # NumPy would refuse to pass memory that NumPy protects, in the oldest version of the protocol.
-    capsule = array._host.__dlpack__(**_version(max_version))
+    capsule = _capsule_over(array._host, max_version)
     _set_device(_structure_of(capsule)[0], *device_of(array))
     return capsule
 
@@ -180,8 +188,29 @@ def array_in(capsule: Any) -> Strided:
             "CuPy is built against CUDA, different from the backend that backs the incoming DLPack tensor"
         )
     _set_device(found, _HOST, 0)
+    kind = _kind_beside(found)
+    small = kind.value == _BFLOAT
+    if small:
+        dtype = named_bfloat16()  # before the capsule changes
+        kind.value = _UNSIGNED
     host = np.from_dlpack(_Carrier(capsule))
+    if small:
+        host = host.view(dtype)
     return array_interface.foreign_array(host.ctypes.data, host.shape, host.dtype, host.strides, host)
+
+
+def _capsule_over(host: npt.NDArray[Any], max_version: tuple[int, int] | None) -> Any:
+    """Return a capsule with ``host``. NumPy makes no capsules of bfloat16, which are written as other numbers here."""
+    if not is_bfloat16(host.dtype):
+        return host.__dlpack__(**_version(max_version))
+    capsule = host.view(np.uint16).__dlpack__(**_version(max_version))
+    _kind_beside(_structure_of(capsule)[0]).value = _BFLOAT
+    return capsule
+
+
+def _kind_beside(place: _Device) -> ctypes.c_uint8:
+    """Return the kind of the elements in the structure that has the device ``place``."""
+    return ctypes.c_uint8.from_address(ctypes.addressof(place) + _KIND_AFTER_DEVICE)
 
 
 def _structure_of(capsule: Any) -> tuple[_Device, bytes]:

@@ -29,7 +29,7 @@ def fill(array: Strided, value: Any) -> None:
             raise ValueError("non-scalar array of a device cannot be used for fill")
     else:
         value = scalar(value, array.dtype)
-    if array.dtype.kind == "V":
+    if structured.is_structured(array.dtype):
         structured.require_layout(array.dtype)
     numpy_work.modify(_fill, (array, value))
 

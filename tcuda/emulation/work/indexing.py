@@ -10,7 +10,7 @@ from tcuda._process.lazy import cuda
 from tcuda.emulation.devices import array_interface
 from tcuda.emulation.devices.strided import ARRAYS, Strided
 from tcuda.emulation.names import catalogue
-from tcuda.emulation.numbers import casts
+from tcuda.emulation.numbers import casts, structured
 from tcuda.emulation.work import accesses, copies, creation, numpy_work, passed_marks, refusals, selected_elements
 from tcuda.emulation.work.filling import scalar
 
@@ -145,7 +145,11 @@ def _field(array: Strided, name: str | list[str]) -> Strided:
     host = array._host[name]
     view = type(array)._view_of(array, host)
     size = host.dtype.itemsize
-    if host.dtype.kind != "V" and host.size and any(place % size for place in (host.ctypes.data, *host.strides)):
+    if (
+        not structured.is_structured(host.dtype)
+        and host.size
+        and any(place % size for place in (host.ctypes.data, *host.strides))
+    ):
         raise ValueError(
             f"The result array with dtype {host.dtype} and strides {host.strides} is not sufficiently aligned for GPU "
             "use. make_aligned_dtype() makes a dtype whose fields are aligned."

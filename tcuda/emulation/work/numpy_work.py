@@ -16,6 +16,8 @@ from tcuda._process.ledger import ledger
 from tcuda.emulation.devices import memory
 from tcuda.emulation.devices.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.devices.strided import ARRAYS, KINDS, Strided, of_class, too_large
+from tcuda.emulation.numbers import bfloat16
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16
 from tcuda.emulation.numbers.floating_point import quietly
 from tcuda.emulation.work import accesses, active_trace, passed_marks, selected_elements
 
@@ -311,6 +313,11 @@ def call(
     operands = StandIns() if _runtime.defers(backend.current_stream) else Operands()
     arguments, options = operands.take(args, kwargs)
     require_current_device(operands.arrays)
+    told = function, args, kwargs
+    for array in operands.arrays:
+        if is_bfloat16(array._host.dtype):
+            function = bfloat16.of_device(function)
+            break
     out = (kwargs or {}).get("out")
     if out is not None:
         outs = out if isinstance(out, tuple) else (out,)
@@ -320,14 +327,14 @@ def call(
             launch(function, args, kwargs, reads=operands.arrays, flops=work)
         else:
             reads = _without(operands.arrays, outs)
-            launch(function, args, kwargs, reads=reads, writes=outs, flops=work, rehearsed=True)
+            launch(function, args, kwargs, reads=reads, writes=outs, flops=work, rehearsed=True, told=told)
         return out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if _runtime.contents.unwritten is not None and type(operands) is Operands:  # the contents are used now
-        passed_marks.require_decided(_runtime.contents.unwritten, function, arguments, options)
+        passed_marks.require_decided(_runtime.contents.unwritten, told[0], arguments, options)
     result = _quietly(function, arguments, options)
     work = 0 if flops is None else flops(arguments, result)
     results = Results(result, operands, views=False)
-    return _store(results, operands, function, args, kwargs, work)
+    return _store(results, operands, function, told, work)
 
 
 def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -346,7 +353,7 @@ def view(function: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping
     if not results.fresh:
         return results.remade(())
     require_current_device(operands.arrays)
-    return _store(results, operands, function, args, kwargs)
+    return _store(results, operands, function, (function, args, kwargs))
 
 
 def modify(
@@ -434,17 +441,24 @@ def _store(
     results: Results,
     operands: Operands,
     function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None,
+    told: tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any] | None],
     flops: int = 0,
 ) -> Any:
-    """Return ``results``, which ``function`` gave for its arguments, with new arrays for the results without memory."""
+    """Return ``results``, with new arrays for the results without memory.
+
+    Args:
+        results: The results that ``function`` gave for its arguments.
+        operands: The operands of ``function``.
+        function: The function.
+        told: The function and its arguments that a race detector is told of.
+        flops: The number of floating-point operations.
+    """
     arrays = new_each([(host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh])
-    name, told = _name_of(function), (function, args, kwargs)
+    name = _name_of(function)
     if _runtime.defers(backend.current_stream):
         aliases = [alias_of(array) for array in arrays]
         work = functools.partial(_compute_into, aliases, results.places, function)
-        launch(work, args, kwargs, reads=operands.arrays, fresh=arrays, flops=flops, name=name, told=told)
+        launch(work, *told[1:], reads=operands.arrays, fresh=arrays, flops=flops, name=name, told=told)
     else:
         hosts = [array._host for array in arrays]
         work = functools.partial(_copy_into, hosts, results.fresh)

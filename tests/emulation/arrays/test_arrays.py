@@ -19,8 +19,19 @@ def test_attributes_are_those_of_numpy():
         assert getattr(array, name) == getattr(host, name), name
     for flag in ("c_contiguous", "f_contiguous", "owndata", "fnc", "forc"):
         assert getattr(array.flags, flag) == getattr(host.flags, flag), flag
-    assert array.flags["C_CONTIGUOUS"] is array.flags["C"] is False
+    assert array.flags["C_CONTIGUOUS"] is False
     assert xp.zeros(3).flags["OWNDATA"]
+
+
+def test_flags_are_those_of_cupy():
+    flags = xp.zeros((2, 3)).flags
+    assert repr(flags) == "  C_CONTIGUOUS : True\n  F_CONTIGUOUS : False\n  OWNDATA : True"
+    for name in ("C", "FNC", "WRITEABLE"):
+        with pytest.raises(KeyError, match=f"{name} is not defined for cupy.ndarray.flags"):
+            flags[name]
+    for name in ("c_contiguous", "f_contiguous", "owndata", "fnc", "forc"):
+        with pytest.raises(AttributeError):
+            setattr(flags, name, True)
 
 
 def test_an_array_has_its_address_and_its_device(runtime):

@@ -25,6 +25,18 @@ def test_einsum_stretches_axes_in_any_order():
         assert tcuda.xp.einsum("ij,jk,kl", *arrays, optimize=optimize).tolist() == expected.tolist()
 
 
+def test_einsum_computes_in_the_common_type_of_all_operands():
+    hosts = [np.full((2, 3), 4.1).astype("f2"), np.full((3, 2), 2.3).astype("f2"), np.full((2, 2), 3.7, "f4")]
+    expected = np.einsum("ij,jk,kl", *[host.astype("f4") for host in hosts])
+    arrays = [tcuda.xp.asarray(host) for host in hosts]
+    for optimize in (False, True):
+        for found in (
+            tcuda.xp.einsum("ij,jk,kl", *arrays, optimize=optimize),
+            tcuda.xp.einsum(arrays[0], [0, 1], arrays[1], [1, 2], arrays[2], [2, 3], optimize=optimize),
+        ):
+            np.testing.assert_allclose(found.get(), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["mgrid", "ogrid"])
 def test_grids_go_from_arrays_to_arrays(name):
     ends = np.zeros(3)[:, None], np.arange(3.0)[:, None]

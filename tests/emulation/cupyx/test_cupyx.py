@@ -79,9 +79,9 @@ SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
     ],
     ids=["inv", "solve", "cholesky", "tensorinv", "matrix_power"],
 )
-def test_matrices_without_a_solution_give_nan_unless_the_program_asks_for_errors(solve):
+def test_matrices_without_a_solution_give_no_numbers_unless_the_program_asks_for_errors(solve):
     a = xp.array(SINGULAR)
-    assert np.isnan(solve(a).get()).all()
+    assert not np.isfinite(solve(a).get()).any()
     with cupyx.errstate(linalg="raise"), pytest.raises(np.linalg.LinAlgError):
         solve(a)
 
@@ -200,7 +200,8 @@ def test_functions_are_those_of_scipy_on_the_device(function, expected, argument
             assert result == want
             continue
         assert isinstance(result, xp.ndarray)
-        np.testing.assert_array_equal(result.get(), want)
+        # The factors have the rounding of a GPU.
+        np.testing.assert_allclose(result.get(), want, rtol=1e-4 if function is linalg.lu_factor else 0)
         assert result.dtype == np.asarray(want).dtype
 
 

@@ -30,9 +30,9 @@ def test_arrays_are_made_from_a_shape(dtype, order):
     for name, args in (("zeros", ((2, 3),)), ("ones", (4,)), ("full", ((2, 3), 2))):
         made, expected = getattr(xp, name)(*args, **options, order=order), getattr(np, name)(*args, **options)
         assert_same(made, expected)
-        assert made.flags[order]
+        assert made.flags[f"{order}_CONTIGUOUS"]
     made = xp.empty((2, 3), order=order, **options)
-    assert (made.shape, made.dtype, made.flags[order]) == ((2, 3), np.dtype(dtype), True)
+    assert (made.shape, made.dtype, made.flags[f"{order}_CONTIGUOUS"]) == ((2, 3), np.dtype(dtype), True)
 
 
 def test_full_takes_the_dtype_of_its_value():

@@ -17,6 +17,7 @@ import numpy as np
 from tcuda.emulation.arrays.fourier import cufft
 from tcuda.emulation.arrays.fourier.plan_cache import get_plan_cache
 from tcuda.emulation.arrays.fourier.settings import config
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16
 from tcuda.emulation.work import creation, numpy_work
 
 if TYPE_CHECKING:
@@ -239,6 +240,8 @@ def _cast(a: Any, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """
     if a.dtype == np.float16:
         return np.dtype(np.float32)
+    if is_bfloat16(a.dtype):
+        return np.dtype(np.float64)
     return dtype if a.dtype.kind == "c" and dtype.kind != "c" else None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda.emulation.numbers.bfloat16 import named_bfloat16
 from tcuda.emulation.numbers.floating_point import quietly
 from tcuda.emulation.runtime import costs
 
@@ -24,6 +25,7 @@ _DTYPES = {
 }
 """The dtypes by their numbers in ``ncclDataType_t``."""
 
+_BFLOAT16 = 9
 _BYTE = 1
 _SUM, _MAXIMUM, _AVERAGE = 0, 2, 4
 # As on a device, a number is preferred to NaN.
@@ -52,7 +54,7 @@ class Operation:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
-        return _DTYPES[self.kind]
+        return named_bfloat16() if self.kind == _BFLOAT16 else _DTYPES[self.kind]
 
     def given(self, ranks: int) -> int:
         """Return the number of elements that each of ``ranks`` ranks gives."""
@@ -91,7 +93,7 @@ class Operation:
         if self.op != _AVERAGE:
             return functools.reduce(_UFUNCS[self.op], given)
         # NCCL multiplies floating-point numbers before the sum, and divides integers after the sum, towards zero.
-        if self.dtype.kind == "f":
+        if self.dtype.kind == "f" or self.kind == _BFLOAT16:
             part = self.dtype.type(1 / len(given))
             return functools.reduce(np.add, [array * part for array in given])
         total = functools.reduce(np.add, given)

@@ -220,7 +220,7 @@ def _loop(function: _Function, types: Sequence[np.dtype[Any]], mode: str, dtype:
 
 
 def _fits(old: np.dtype[Any], new: np.dtype[Any]) -> bool:
-    return _ORDER.index(old.char) <= _ORDER.index(new.char)
+    return old.char in _ORDER and _ORDER.index(old.char) <= _ORDER.index(new.char)
 
 
 def _typed(arg: Value, dtype: np.dtype[Any], mode: str) -> Code:

@@ -79,6 +79,23 @@ xlog1py xlogy y0 y1 yn zeta zetac
 }
 """The names of the functions, by module."""
 
+_FILTERS = """
+axes axis footprint iterations mode n offset order origin output_shape percentile radius rank sampling shape shift sigma
+size zoom
+"""
+SETTINGS = {
+    "fft": frozenset(_names("axes axis d n s")),
+    "ndimage": frozenset(_names(_FILTERS)),
+    "signal": frozenset(
+        _names("""
+Wn axis bp cutoff delta deriv h kernel_size mysize nfft noverlap nperseg order polyorder pos window window_length
+""")
+    ),
+}
+"""The parameters that CuPy takes from a NumPy array as from a list: axes, sizes, cut-offs, and short filters."""
+SETTINGS_OF = {name: frozenset(_names("a b worN")) for name in ("freqs", "freqz")}
+"""Such parameters of single functions, whose names other functions have for arrays of the device."""
+
 DEFINITIONS = {
     "fft": "tcuda.emulation.cupyx.scipy.definitions.fft",
     "linalg": "tcuda.emulation.cupyx.scipy.definitions.linalg",

@@ -21,7 +21,7 @@ from tcuda.emulation.numbers import casts
 from tcuda.emulation.work import numpy_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
 _HERE = "tcuda.emulation.cupyx.scipy"
 
@@ -77,7 +77,10 @@ def functions_of(module: str) -> dict[str, Any]:
         else:
             check, taken = (getattr(own, rule, None) for rule in ("check", "taken"))
             computed = of_scipy(
-                original, check and functools.partial(check, name), taken and functools.partial(taken, name)
+                original,
+                check and functools.partial(check, name),
+                taken and functools.partial(taken, name),
+                catalogue.SETTINGS.get(module, frozenset()) | catalogue.SETTINGS_OF.get(name, frozenset()),
             )
             made[name] = named(computed, f"{_HERE}.{module}", name, original.__doc__)
     for name, item in made.items():
@@ -104,6 +107,7 @@ def of_scipy(
     function: Callable[..., Any],
     check: Callable[[Mapping[str, Any]], None] | None = None,
     taken: Callable[[str, Any], Any] | None = None,
+    settings: Set[str] = frozenset(),
 ) -> Callable[..., Any]:
     """Return ``function`` of SciPy, or of the same kind, for arrays of the device.
 
@@ -111,11 +115,18 @@ def of_scipy(
         function: The function.
         check: Called with the arguments of a call by their names, to refuse what CuPy refuses.
         taken: Called with the name and the value of an argument. It returns the value as SciPy takes it.
+        settings: The names of the parameters that may be NumPy arrays, because CuPy uses them on the host.
     """
     parameters = _parameters(function)
 
+    def setting(name: str, value: Any) -> Any:
+        return value.tolist() if name in settings and isinstance(value, np.ndarray) else value
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if settings:
+            args = (*map(setting, parameters, args), *args[len(parameters) :])
+            kwargs = {name: setting(name, value) for name, value in kwargs.items()}
         if taken is not None:
             args = (*map(taken, parameters, args), *args[len(parameters) :])
             kwargs = {name: taken(name, value) for name, value in kwargs.items()}

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcuda.emulation.kernels.parts.array_layouts import Layout
 from tcuda.emulation.kernels.parts.type_names import type_name
+from tcuda.emulation.numbers.bfloat16 import is_bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,6 +141,11 @@ def element_of(parameter: Parameter, index: str) -> str:
     """Return the statement that makes the name of ``parameter`` the element at the current place of ``index``."""
     const = "const " if parameter.is_const else ""
     return f"{const}{parameter.ctype} &{parameter.name} = {variable_of(parameter)}[{index}.get()];"
+
+
+def includes_of(forms: Sequence[Form]) -> str:
+    """Return the lines that include the headers of types that few kernels use."""
+    return "#include <cupy/bfloat16.cuh>\n" if any(is_bfloat16(form.dtype) for form in forms) else ""
 
 
 def typedefs_of(placeholders: Sequence[tuple[str, np.dtype[Any]]]) -> str:

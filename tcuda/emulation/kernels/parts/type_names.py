@@ -18,6 +18,7 @@ _NAMES = {
     "uint32": "unsigned int",
     "uint64": "unsigned long long",
     "float16": "float16",
+    "bfloat16": "bfloat16",
     "float32": "float",
     "float64": "double",
     "complex64": "thrust::complex<float>",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcuda.emulation.arrays.functions import FUNCTIONS
-from tcuda.emulation.cupyx.scipy import held
+from tcuda.emulation.cupyx.scipy import catalogue, held
 from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.devices.strided import Strided, too_large
 from tcuda.emulation.kernels.raw_kernel import RawKernel
@@ -52,25 +52,6 @@ _BY_RANK = (
     "rank_filter",
 )
 _REPEATED = ("binary_closing", "binary_dilation", "binary_erosion", "binary_opening")
-_SETTINGS = frozenset(
-    [
-        "axes",
-        "footprint",
-        "mode",
-        "offset",
-        "order",
-        "origin",
-        "output_shape",
-        "radius",
-        "sampling",
-        "shape",
-        "shift",
-        "sigma",
-        "size",
-        "zoom",
-    ]
-)
-"""The parameters that CuPy takes from a NumPy array as from a list."""
 
 
 def taken(name: str, parameter: str, value: Any) -> Any:
@@ -81,7 +62,7 @@ def taken(name: str, parameter: str, value: Any) -> Any:
         parameter: The name of the parameter.
         value: The value that the program gives.
     """
-    if isinstance(value, np.ndarray) and (parameter in _SETTINGS or (parameter, name[:4]) == ("structure", "grey")):
+    if isinstance(value, np.ndarray) and (parameter, name[:4]) == ("structure", "grey"):
         value = value.tolist()
     if parameter == "shift":
         return [_near(part) for part in value] if isinstance(value, (tuple, list)) else _near(value)
@@ -162,7 +143,8 @@ def _scipys(name: str) -> Callable[..., Any]:
     """Return a function of SciPy for arrays of the device."""
     from tcuda.emulation.cupyx.scipy import namespaces
 
-    return namespaces.of_scipy(getattr(ndimage, name), functools.partial(check, name), functools.partial(taken, name))
+    rules = functools.partial(check, name), functools.partial(taken, name)
+    return namespaces.of_scipy(getattr(ndimage, name), *rules, catalogue.SETTINGS["ndimage"])
 
 
 def _into(output: Any, made: Any) -> Any:
