@@ -1,5 +1,5 @@
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
@@ -602,43 +602,6 @@ def noting_function(name: str, address: int) -> int:
         address: The address of the library's function. The result is this address if the function is not known.
     """
 
-def intercepted_library_calls() -> list[tuple[str, list[str]]]:
-    """Return the path of each module whose calls are noted, and the names of the functions in its import table."""
-
-def counted_library_calls() -> dict[str, int]:
-    """Return how many calls of each function of NVIDIA's libraries were noted since the process began."""
-
-def library_call_table() -> list[tuple[str, list[str]]]:
-    """Return the functions that are known, and of each its arguments in the words of the core's table."""
-
-def imports_of_module(path: str) -> list[str]:
-    """Return the names in the import table of a loaded module; an empty list if no such module is loaded."""
-
-def noted_memory() -> list[tuple[str, list[tuple[str, str, int, tuple[int, list[tuple[int, int]]] | None]]]]:
-    """Return the notes of this thread, the innermost ones first.
-
-    Each of them has the name of the library's function, which is empty outside of such a call, and the memory: a label,
-    ``"read"``, ``"write"``, ``"both"`` or ``"unknown"``, the address, and the bytes of an item with the counts and
-    strides of an array, or None if the extent is unknown.
-    """
-
-def watches_pages() -> bool:
-    """Return whether this machine tells the reads of watched memory from the writes."""
-
-def watch_pages(ranges: Sequence[tuple[int, int, bool]], seen: Callable[[int, bool], object]) -> None:
-    """Watch ranges of the host's memory in place of the ranges that were watched before.
-
-    Only the whole pages of a range are watched. The first access to a range ends the watch of that range.
-
-    Args:
-        ranges: The begin, the end, and whether reads are noticed too, and not only writes.
-        seen: Called before an access with its address, and whether the access is a write. The call is in the thread
-            that makes the access. The exception of a call reaches the program as that of a signal handler does.
-    """
-
-def end_watch_of_pages() -> None:
-    """Watch no memory of the host, and give the signal ``SIGSEGV`` back."""
-
 def notice_system_calls() -> None:
     """Notice from now on the system calls that use watched memory, in the modules that are loaded now.
 
@@ -705,20 +668,6 @@ class KernelParameters:
     """
 
     def __init__(self, parameters: Sequence[tuple[str, int, int]], arrays: ArrayAddresses | None = None) -> None: ...
-    @property
-    def list(self) -> list[tuple[str, int, int]]:
-        """Return the kind, the size and the offset of each parameter."""
-    @property
-    def nbytes(self) -> int:
-        """Return the size of the packed arguments."""
-    def pack(self, name: str, args: tuple[Any, ...]) -> bytes:
-        """Return the bytes of ``args``, the arguments of the kernel ``name``.
-
-        Raises:
-            TypeError: The number of arguments differs from the number of parameters, or an argument has another type or
-                size than its parameter.
-            OverflowError: A number does not fit into its parameter.
-        """
 
 class KernelLauncher:
     """A compiled kernel on the devices on which the kernel is loaded.
@@ -858,15 +807,6 @@ class CallGroup:
 
 pack_capacities: tuple[int, int]
 """The most arrays in a small table and in a large table of arrays to pack."""
-
-def pack_tables(target: int, arrays: Sequence[tuple[int, int, int]], large: bool) -> list[tuple[bytes, int, int]]:
-    """Return the launches of the kernel that packs arrays: the table, the number of blocks, and the threads of a block.
-
-    Args:
-        target: The address of the flat array.
-        arrays: The address, the bytes and the place in the flat array of each array.
-        large: Whether the tables are large.
-    """
 
 class FillKernel:
     """A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
@@ -1357,38 +1297,11 @@ def deliver_races() -> None:
     other waiting races of that detector are then found only by :meth:`RaceDetector.races`.
     """
 
-def take_dropped_races() -> int:
-    """Return for how many races there was no room to wait, since the last call."""
-
-def begin_stack_notes(milliseconds: int = 100) -> None:
-    """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted.
-
-    Args:
-        milliseconds: How long a callback waits at most for a thread that has Python's lock.
-    """
-
-def end_stack_notes() -> None: ...
 def frames_of(stack: int) -> list[dict[str, Any]]:
     """Return the name, filename and line of each frame of a noted stack, innermost first."""
 
-def note_stack(with_lock: bool = True) -> int:
-    """Return the number of the Python stack of this thread, which :func:`frames_of` takes.
-
-    Args:
-        with_lock: Whether the thread keeps Python's lock. Without the lock, the call stands in a test for a callback.
-    """
-
-def note_stack_both_ways(python_first: bool) -> tuple[int, int]:
-    """Return, in a test, the same stack as noted with the lock and as a callback without the lock notes it."""
-
-def note_stack_in_foreign_thread() -> int:
-    """Note, in a test, the stack of a thread that Python does not know."""
-
-def note_stack_against_lock() -> tuple[int, float]:
-    """Note, in a test, the stack while another thread waits for the note with Python's lock; return the seconds too."""
-
-def seconds_per_stack_note(count: int, with_lock: bool) -> float:
-    """Measure notes of the same stack."""
+def note_stack() -> int:
+    """Return the number of the Python stack of this thread, which :func:`frames_of` takes."""
 
 class RaceAccess:
     """One of the two accesses of a race."""
@@ -1474,7 +1387,12 @@ class Race:
         """How often the race was found until now."""
     @property
     def recent(self) -> list[dict[str, Any]]:
-        """What :meth:`RaceDetector.recent` returned when the race was found."""
+        """The last operations, records, waits and synchronisations before the race was found, oldest first.
+
+        Each has the "kind" ("work", "record", "wait" or "sync"), the "number" of the last operation so far, the
+        "device" (-1 if the event alone is known), the "stream" (None for a wait for the whole device), the "name", the
+        "event" or None, and the "stack".
+        """
 
 class DriverWatch:
     """Tells a detector of all calls of the CUDA driver that this process makes, by CUPTI.
@@ -1493,9 +1411,6 @@ class DriverWatch:
     def __init__(self, detector: RaceDetector, cupti: str, driver: str = "libcuda.so.1") -> None: ...
     def end(self) -> None:
         """End the watch. Afterwards nothing is attached, and no thread tells the detector of anything."""
-    @property
-    def cupti_version(self) -> int:
-        """The version of CUPTI's interface, such as 130001."""
 
 class MpiWatch:
     """Tells a race detector of the calls of MPI that mpi4py makes, until :meth:`end`.
@@ -1517,9 +1432,6 @@ class MpiWatch:
 
 def noticed_mpi_functions() -> list[str]:
     """Return the names of the functions of MPI whose calls are noticed; none if mpi4py is not loaded."""
-
-def watched_calls() -> dict[str, int]:
-    """Return the calls of the driver that a :class:`DriverWatch` knows, with CUPTI's numbers."""
 
 class RaceGraph:
     """An executable graph that :meth:`RaceDetector.graph` has made."""
@@ -1555,22 +1467,8 @@ class RaceDetector:
             TypeError: The name or a part of an access has another type.
             ValueError: An access has another form than :data:`RaceUse`.
         """
-    def work_in_callback(
-        self, device: int, stream: int, name: str, accesses: Sequence[RaceUse], with_lock: bool
-    ) -> None:
-        """Stand in a test for a callback that sees the operation: its races wait for the main thread.
-
-        Args:
-            device: The device.
-            stream: The stream.
-            name: The name of the operation.
-            accesses: The accesses of the operation.
-            with_lock: Whether the thread keeps Python's lock in the callback.
-        """
     def work_together(self, streams: Sequence[tuple[int, int]], name: str, accesses: Sequence[RaceUse]) -> None:
         """Note an operation on several streams, given as (device, stream), that wait for each other."""
-    def host_access(self, name: str, accesses: Sequence[RaceUse]) -> None:
-        """Compare accesses of the host with the work that the host does not know to be complete."""
     def graph(self, nodes: Sequence[tuple[str, Sequence[RaceUse], Sequence[int], int]]) -> RaceGraph:
         """Make an executable graph.
 
@@ -1608,12 +1506,6 @@ class RaceDetector:
         """Take note of page-locked memory of the host."""
     def host_unregistered(self, address: int) -> None:
         """Forget the page-locked memory that begins at ``address``."""
-    def ranges_in_use(self) -> list[tuple[int, int, bool]]:
-        """Return the ranges of page-locked memory that operations may still use, as the host knows.
-
-        Returns:
-            The begin and the end of each range, and whether an operation writes to the range.
-        """
     def watch_host(self) -> None:
         """Let the detector hear of the accesses of the host to page-locked memory in use, in the thread of the access.
 
@@ -1632,25 +1524,9 @@ class RaceDetector:
         """End what :meth:`attach` has begun. Nothing happens if the detector is not attached."""
     def note_stack(self) -> int:
         """Return the number of the Python stack of the caller."""
-    def sizes(self) -> dict[str, int]:
-        """Return how much the detector keeps.
-
-        Returns:
-            The numbers of recent operations, intervals of addresses, accesses, slots of clocks, recorded events,
-            distinct races and allocations, as "operations", "intervals", "accesses", "slots", "events", "races" and
-            "allocations".
-        """
     @property
     def operations(self) -> int:
         """The number of operations until now."""
-    def recent(self) -> list[dict[str, Any]]:
-        """Return the last operations, records, waits and synchronisations, oldest first.
-
-        Returns:
-            For each the "kind" ("work", "record", "wait" or "sync"), the "number" of the last operation so far, the
-            "device" (-1 if the event alone is known), the "stream" (None for a wait for the whole device), the "name",
-            the "event" or None, and the "stack".
-        """
     def races(self) -> list[Race]:
         """Return the distinct races, in the order in which they were found."""
     def forget_races(self) -> None:
@@ -1668,14 +1544,6 @@ class Notes:
         """Let the notes hold in this thread."""
     def end(self) -> bool:
         """End what :meth:`begin` has begun; return False if the notes hold in another thread."""
-
-def current_notes() -> list[tuple[str, list[tuple[int, int, tuple[int, ...], tuple[int, ...], int | None, str]], bool]]:
-    """Return the notes of this thread, the innermost first.
-
-    Returns:
-        For each the name of the library function, the memory, and whether no other memory is used. The memory is the
-        address, the itemsize, the shape, the strides, the kind of the use (None if unknown), and the label.
-    """
 
 def note_calls(
     type: type[Any], array_type: type[Any], pointer_type: type[Any], prepare: Callable[[Any], tuple[str, ...]]
@@ -1740,103 +1608,6 @@ def add_ptx(module: int, text: bytes | str) -> None:
 def forget_module(module: int) -> None:
     """Forget the descriptions and the PTX of a module."""
 
-def kernel_table() -> KernelTable:
-    """Return the table that :func:`describe_kernel` fills."""
-
-class KernelTable:
-    """What is known of kernels, for tests.
-
-    Args:
-        of_ptx: A function that returns the parameters, the pointers and the completeness of each kernel in a PTX text;
-            None if the table knows nothing of PTX.
-    """
-
-    def __init__(
-        self,
-        of_ptx: Callable[[bytes], dict[str, tuple[_Parameters, _Pointers, bool]]] | None = None,
-    ) -> None: ...
-    def describe_kernel(
-        self, module: int, name: str, parameters: _Parameters, pointers: _Pointers, complete: bool
-    ) -> None: ...
-    def add_ptx(self, module: int, text: bytes | str) -> None: ...
-    def forget_module(self, module: int) -> None: ...
-    def sizes(self) -> dict[str, int]:
-        """Return how many modules and functions are known."""
-
-_Scopes = Sequence[tuple[str, bool, Sequence[tuple[RaceUse, bool, bool]]]]
-
-class LaunchReader:
-    """Reads what launches of kernels do with memory, for tests.
-
-    Args:
-        detector: The detector, which knows the live allocations.
-        table: What is known of kernels.
-        functions: The addresses of functions that stand for those of libcuda, by name.
-    """
-
-    def __init__(self, detector: RaceDetector, table: KernelTable, functions: Mapping[str, int]) -> None: ...
-    def uses(
-        self, function: int, name: str | None, parameters: int, extra: int = 0, notes: _Scopes = ()
-    ) -> tuple[str, list[RaceUse]]:
-        """Return the name of the operation and its uses.
-
-        Args:
-            function: The handle of the function.
-            name: The name of the kernel, None if it is not told.
-            parameters: The address of the list of the parameters' addresses, or 0.
-            extra: The address of the list that has the parameter block, or 0.
-            notes: The notes of scopes, the outermost first: the name, whether the notes are exclusive, and for each
-                memory the region, the kind and the label, whether the extent is known, and whether the kind is known.
-        """
-    def launch(
-        self,
-        device: int,
-        stream: int,
-        function: int,
-        name: str | None,
-        parameters: int,
-        extra: int = 0,
-        count: int = 1,
-        grid: Sequence[int] = (1, 1, 1),
-        block: Sequence[int] = (1, 1, 1),
-    ) -> None:
-        """Tell the detector of ``count`` launches with these numbers of blocks and of threads of a block."""
-    def seconds(self, function: int, name: str | None, parameters: int, count: int) -> float:
-        """Return how long ``count`` readings of a launch take."""
-    def module_loaded(self, module: int, image: int) -> None: ...
-    def module_unloaded(self, module: int) -> None: ...
-
-class GraphWatch:
-    """Tells a detector of CUDA graphs, for tests.
-
-    Args:
-        reader: Reads the nodes that are kernels.
-        functions: The addresses of functions that stand for those of libcuda, by name.
-    """
-
-    def __init__(self, reader: LaunchReader, functions: Mapping[str, int]) -> None: ...
-    def captured(self, device: int, stream: int, name: str, accesses: tuple[RaceUse, ...]) -> None: ...
-    def launch_captured(self, executable: int, device: int, stream: int) -> None: ...
-    def cloned(self, clone: int, original: int) -> None: ...
-    def child_added(self, node: int, graph: int, child: int) -> None: ...
-    def conditional_added(self, node: int, graph: int, bodies: Sequence[int]) -> None: ...
-    def node_changed(self, node: int) -> None: ...
-    def graph_destroyed(self, graph: int) -> None: ...
-    def instantiated(self, executable: int, graph: int, notes: _Scopes = ()) -> None: ...
-    def updated(self, executable: int, graph: int) -> None: ...
-    def node_set(self, executable: int, node: int) -> None:
-        """Note that a node has parameters that are not known."""
-    def kernel_node_set(self, executable: int, node: int, parameters: int) -> None: ...
-    def memcpy_node_set(self, executable: int, node: int, parameters: int) -> None: ...
-    def memset_node_set(self, executable: int, node: int, parameters: int) -> None: ...
-    def child_node_set(self, executable: int, node: int, child: int) -> None: ...
-    def event_node_set(self, executable: int, node: int, event: int) -> None: ...
-    def enabled(self, executable: int, node: int, enabled: bool) -> None: ...
-    def launched(self, executable: int, device: int, stream: int) -> None: ...
-    def executable_destroyed(self, executable: int) -> None: ...
-    def sizes(self) -> dict[str, int]:
-        """Return how many executable graphs and captured nodes are known."""
-
 class Settings:
     """The options of the caching allocator."""
 
@@ -1871,24 +1642,6 @@ class EmulatedDriver(Driver):
     """
 
     def __init__(self, memories: Sequence[EmulatedMemory], streams: object) -> None: ...
-
-class FaultyDriver(Driver):
-    """The table of ``driver`` with one call that fails."""
-
-    def __init__(self, driver: Driver) -> None: ...
-    def fail(self, entry: str, calls: int, status: int) -> None:
-        """Let ``entry`` fail once with ``status``, after ``calls`` calls that succeed."""
-    @property
-    def failed(self) -> bool:
-        """Return whether the failure has happened."""
-    def meanwhile(self, function: Callable[[], object]) -> None:
-        """Let every call for memory wait until a thread of its own has called ``function``."""
-    def forget_host_uses(self) -> None:
-        """Let the table know as little of the uses of host memory as CUDA does."""
-    def use_host_node(self, node: int) -> None:
-        """Let ``node`` be the NUMA node of all devices."""
-    def successes(self, entry: str) -> int:
-        """Return how many calls of ``entry`` have succeeded."""
 
 class Source:
     """A source of memory other than the caching allocator."""
@@ -1953,8 +1706,6 @@ class Ledger:
     ) -> None: ...
     def allocate(self, device: int, size: int, stream: int) -> int:
         """Return the address of ``size`` bytes for use on ``stream``."""
-    def allocate_block(self, device: int, size: int, stream: int) -> tuple[int, int]:
-        """Allocate, and return the address and the size of the block, all of which belongs to the caller."""
     def free(self, address: int) -> bool:
         """Free the allocation that begins at ``address``.
 
@@ -2192,19 +1943,8 @@ _KernelUse: TypeAlias = tuple[
     bool,
 ]
 
-def uses_of_mangled_name(name: str, parameters: Sequence[tuple[int, int]]) -> _KernelUse:
-    """Return what the mangled name of a kernel says of its memory; for tests.
-
-    Args:
-        name: The name.
-        parameters: The offset and the size of each parameter.
-
-    Returns:
-        A tuple as in the dictionary of ``uses_of_ptx``.
-    """
-
 def uses_of_ptx(text: bytes) -> dict[str, _KernelUse]:
-    """Return what the kernels of a PTX module do with the memory that their parameters point to; for tests.
+    """Return what the kernels of a PTX module do with the memory that their parameters point to.
 
     Returns:
         For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each

@@ -228,6 +228,7 @@ def differences_of_member(name: str, written: ast.stmt, member: Any) -> list[str
 
 def test_the_stub_has_the_names_of_the_core() -> None:
     names = {name for name in vars(core) if not name.startswith("__")}
+    names.discard("for_tests")  # only tests use the module, and nobody checks the types of tests
     assert names == declared().keys() - {"Forwarder"}
 
 
@@ -240,7 +241,7 @@ def test_a_class_has_the_members_of_the_stub(name: str) -> None:
 
 def test_a_function_has_the_signature_of_the_stub() -> None:
     functions = {name: node for name, node in declared().items() if isinstance(node, ast.FunctionDef)}
-    assert len(functions) > 50
+    assert len(functions) > 30
     assert not [text for name, node in functions.items() for text in differences(name, node, getattr(core, name))]
 
 

@@ -3,24 +3,12 @@
 #include "bindings/driver/python_cuda_driver.hpp"
 #include "bindings/python/containers.hpp"
 #include "driver/cuda_calls.hpp"
-#include "driver/faulty_driver.hpp"
 #include "driver/green_contexts.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
-
-void call_meanwhile(FaultyDriver &driver, nb::object function) {
-    driver.meanwhile([function] {
-        const nb::gil_scoped_acquire lock;
-        try {
-            function();
-        } catch (nb::python_error &error) {
-            error.discard_as_unraisable(function);
-        }
-    });
-}
 
 nb::tuple device_uuid(const CudaCalls &calls, int device) {
     libcuda::Uuid uuid{};
@@ -83,14 +71,6 @@ nb::tuple create_green_stream(GreenContexts &contexts, libcuda::GreenContext con
 void bind_driver(nb::module_ &module) {
     nb::class_<Driver>(module, "Driver");
     nb::class_<PythonCudaDriver, Driver>(module, "CudaDriver").def(nb::init<>());
-    nb::class_<FaultyDriver, Driver>(module, "FaultyDriver")
-        .def(nb::init<Driver &>(), nb::arg("driver"), nb::keep_alive<1, 2>())
-        .def("fail", &FaultyDriver::fail, nb::arg("entry"), nb::arg("calls"), nb::arg("status"))
-        .def_prop_ro("failed", &FaultyDriver::failed)
-        .def("meanwhile", call_meanwhile, nb::arg("function"))
-        .def("forget_host_uses", &FaultyDriver::forget_host_uses)
-        .def("use_host_node", &FaultyDriver::use_host_node, nb::arg("node"))
-        .def("successes", &FaultyDriver::successes, nb::arg("entry"));
 
     nb::class_<CudaCalls>(module, "CudaCalls")
         .def(nb::init<>())

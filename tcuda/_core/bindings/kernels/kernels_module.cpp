@@ -8,7 +8,6 @@
 #include "bindings/arrays/array_type.hpp"
 #include "bindings/kernels/kernel_function.hpp"
 #include "bindings/kernels/kernel_parameters.hpp"
-#include "bindings/python/containers.hpp"
 #include "kernels/kernel_launcher.hpp"
 
 namespace nb = nanobind;
@@ -28,21 +27,6 @@ void make_parameters(KernelParameters *self, const std::vector<PythonParameter> 
         parameters.push_back(checked_parameter(kind[0], size, offset));
     }
     new (self) KernelParameters(std::move(parameters), arrays);
-}
-
-nb::list list_of(const KernelParameters &parameters) {
-    nb::list found = new_list();
-    for (const Parameter &parameter : parameters.list())
-        found.append(nb::make_tuple(nb::str(reinterpret_cast<const char *>(&parameter.kind), 1), parameter.size,
-                                    parameter.offset));
-    return found;
-}
-
-nb::bytes pack(const KernelParameters &parameters, nb::str name, nb::tuple arguments) {
-    std::vector<std::byte> buffer(parameters.bytes());
-    if (!parameters.pack(name.ptr(), arguments.ptr(), -1, buffer.data()))
-        nb::raise_python_error();
-    return nb::bytes(buffer.data(), buffer.size());
 }
 
 nb::object checked(PyObject *made) {
@@ -66,10 +50,7 @@ void bind_kernels(nb::module_ &module) {
 
     nb::class_<KernelParameters>(module, "KernelParameters")
         .def("__init__", make_parameters, nb::arg("parameters"), nb::arg("arrays").none() = nb::none(),
-             nb::keep_alive<1, 3>())
-        .def_prop_ro("list", list_of)
-        .def_prop_ro("nbytes", &KernelParameters::bytes)
-        .def("pack", pack, nb::arg("name"), nb::arg("args"));
+             nb::keep_alive<1, 3>());
 
     nb::class_<KernelLauncher>(module, "KernelLauncher")
         .def(nb::init<>())

@@ -55,10 +55,10 @@ private:
 DeviceLedger &of(Self &self, int device) { return self.ledger.of(device); }
 
 // An interruption during an allocation undoes the allocation.
-Address allocate(Self &self, int device, std::size_t size, Stream stream, std::size_t *block_size = nullptr) {
+Address allocate(Self &self, int device, std::size_t size, Stream stream) {
     PythonRelief relief(self);
     const Address address =
-        guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), block_size, &relief); });
+        guarded(self, [&] { return self.ledger.allocate(device, size, key_of(stream), nullptr, &relief); });
     if (Interruption::pending())
         of(self, device).free(address);
     Interruption::raise_if_any();
@@ -158,20 +158,7 @@ void bind_ledger(nb::module_ &module) {
         .def(nb::init<Driver &, int, const Settings &, nb::object, nb::object, nb::object>(), nb::arg("driver"),
              nb::arg("devices"), nb::arg("settings"), nb::arg("fail_memory"), nb::arg("fail_driver"),
              nb::arg("relieve").none() = nb::none(), nb::keep_alive<1, 2>())
-        .def(
-            "allocate",
-            [](Self &self, int device, std::size_t size, Stream stream) {
-                return allocate(self, device, size, stream);
-            },
-            nb::arg("device"), nb::arg("size"), nb::arg("stream"))
-        .def(
-            "allocate_block",
-            [](Self &self, int device, std::size_t size, Stream stream) {
-                std::size_t block_size = 0;
-                const Address address = allocate(self, device, size, stream, &block_size);
-                return std::pair(address, block_size);
-            },
-            nb::arg("device"), nb::arg("size"), nb::arg("stream"))
+        .def("allocate", allocate, nb::arg("device"), nb::arg("size"), nb::arg("stream"))
         .def(
             "free",
             [](Self &self, Address address) {

@@ -2,12 +2,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <memory>
-#include <tuple>
-#include <vector>
+#include <utility>
 
 #include "bindings/python/call_group.hpp"
-#include "bindings/python/containers.hpp"
 #include "bindings/transfers/python_transfers.hpp"
 #include "transfers/pack_tables.hpp"
 
@@ -22,26 +19,6 @@ void make_transfers(PythonTransfers *self, const ArrayType &arrays, nb::type_obj
     new (self)
         PythonTransfers(arrays, std::move(type), std::move(pointer), current_stream, std::move(captures),
                         {std::move(scalar_type), std::move(reach), std::move(fail), std::move(check), std::move(load)});
-}
-
-using PythonPackedArray = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
-
-template <std::size_t capacity>
-nb::list tables_of(std::uint64_t target, const std::vector<PackedArray> &arrays) {
-    nb::list found = new_list();
-    const auto table = std::make_unique<PackTable<capacity>>();
-    each_table(*table, target, arrays, [&](const PackTable<capacity> &filled) {
-        found.append(nb::make_tuple(nb::bytes(&filled, sizeof filled), filled.blocks, pack_threads));
-        return success;
-    });
-    return found;
-}
-
-nb::list pack_tables(std::uint64_t target, const std::vector<PythonPackedArray> &given, bool large) {
-    std::vector<PackedArray> arrays;
-    for (const auto &[source, bytes, offset] : given)
-        arrays.push_back({source, bytes, offset});
-    return large ? tables_of<large_capacity>(target, arrays) : tables_of<small_capacity>(target, arrays);
 }
 
 } // namespace
@@ -65,7 +42,6 @@ void bind_transfers(nb::module_ &module) {
         .def("run", &CallGroup::run, nb::arg("call"), nb::arg("columns"));
 
     module.attr("pack_capacities") = nb::make_tuple(small_capacity, large_capacity);
-    module.def("pack_tables", pack_tables, nb::arg("target"), nb::arg("arrays"), nb::arg("large"));
 }
 
 } // namespace tcuda

@@ -3,7 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,7 +13,7 @@
 #include "sanitizer/_cpp/bindings/pending_races.hpp"
 #include "sanitizer/_cpp/bindings/python_race.hpp"
 #include "sanitizer/_cpp/bindings/python_race_detector.hpp"
-#include "sanitizer/_cpp/bindings/use_reader.hpp"
+#include "sanitizer/_cpp/bindings/python_uses.hpp"
 
 namespace nb = nanobind;
 
@@ -24,71 +23,16 @@ namespace {
 using Self = PythonRaceDetector;
 using races::RaceDetector;
 
-nb::object tuple_of(nb::handle sequence) {
-    nb::object tuple = nb::steal(PySequence_Tuple(sequence.ptr()));
-    if (!tuple.is_valid())
-        nb::raise_python_error();
-    return tuple;
-}
-
-// The accesses of an operation, which Python passes as a sequence of tuples. Each thread keeps one vector of accesses,
-// for its memory. Python code that runs during the reading may come back here; that call then has another vector.
-class Uses {
-public:
-    explicit Uses(nb::handle sequence) : tuple_(tuple_of(sequence)) {
-        std::swap(uses_, spare());
-        if (!read_uses(tuple_.ptr(), &uses_, &count_))
-            nb::raise_python_error();
-    }
-    ~Uses() { std::swap(uses_, spare()); }
-    Uses(const Uses &) = delete;
-    Uses &operator=(const Uses &) = delete;
-
-    RaceDetector::NamedUses get() { return {uses_.data(), count_}; }
-
-private:
-    static std::vector<RaceDetector::NamedUse> &spare() {
-        static thread_local std::vector<RaceDetector::NamedUse> spare;
-        return spare;
-    }
-
-    nb::object tuple_; // keeps the labels alive
-    std::vector<RaceDetector::NamedUse> uses_;
-    std::size_t count_ = 0;
-};
-
-std::string_view text_of(nb::handle text) {
-    std::string_view read;
-    if (!read_text(text.ptr(), "a name", &read))
-        nb::raise_python_error();
-    return read;
-}
-
 void work(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses) {
     Uses uses(accesses);
-    self.tell(self.detector.work(device, key_of(stream), text_of(name), uses.get(), note_python_stack()));
-}
-
-// Work that a callback of the driver sees. Only tests call this.
-void work_in_callback(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses, bool with_lock) {
-    Uses uses(accesses);
-    const std::string_view text = text_of(name);
-    std::optional<nb::gil_scoped_release> released;
-    if (!with_lock)
-        released.emplace();
-    pending_races().add(self, self.detector.work(device, key_of(stream), text, uses.get(), note_any_stack()));
+    self.tell(self.detector.work(device, key_of(stream), name_of(name), uses.get(), note_python_stack()));
 }
 
 void work_together(Self &self, std::vector<RaceDetector::DeviceStream> streams, nb::handle name, nb::handle accesses) {
     Uses uses(accesses);
     for (auto &[device, stream] : streams)
         stream = key_of(stream);
-    self.tell(self.detector.work_together(streams, text_of(name), uses.get(), note_python_stack()));
-}
-
-void host_access(Self &self, nb::handle name, nb::handle accesses) {
-    Uses uses(accesses);
-    self.tell(self.detector.host_access(text_of(name), uses.get(), note_python_stack()));
+    self.tell(self.detector.work_together(streams, name_of(name), uses.get(), note_python_stack()));
 }
 
 PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
@@ -101,7 +45,7 @@ PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
         RaceDetector::NamedNode made;
         if (nb::len(parts) != 4 || !nb::try_cast(parts[2], made.dependencies) || !nb::try_cast(parts[3], made.stack))
             throw nb::type_error("a node is (name, accesses, places of dependencies, number of the stack)");
-        made.name = text_of(parts[0]);
+        made.name = name_of(parts[0]);
         kept.push_back(tuple_of(parts[1]));
         if (!read_uses(kept.back().ptr(), &made.uses))
             nb::raise_python_error();
@@ -128,26 +72,6 @@ void launch(Self &self, PythonRaceGraph &graph, int device, Stream stream) {
     if (&graph.detector != &self.detector)
         throw nb::value_error("the graph belongs to another detector");
     self.tell(self.detector.launch(*graph.plan, device, key_of(stream), note_python_stack()));
-}
-
-nb::object ranges_in_use(Self &self) {
-    nb::list made = new_list();
-    for (const WatchedRange &range : self.detector.ranges_in_use())
-        made.append(nb::make_tuple(range.begin, range.end, range.reads));
-    return made;
-}
-
-nb::dict sizes(Self &self) {
-    const RaceDetector::Sizes sizes = self.detector.sizes();
-    nb::dict made = new_dict();
-    made["operations"] = sizes.operations;
-    made["intervals"] = sizes.intervals;
-    made["accesses"] = sizes.accesses;
-    made["slots"] = sizes.slots;
-    made["events"] = sizes.events;
-    made["races"] = sizes.races;
-    made["allocations"] = sizes.allocations;
-    return made;
 }
 
 nb::list races_of(Self &self) {
@@ -182,7 +106,6 @@ PyType_Slot graph_slots[] = {
 void bind_races(nb::module_ &module) {
     bind_race(module);
     module.def("deliver_races", [] { pending_races().flush(); });
-    module.def("take_dropped_races", [] { return pending_races().take_dropped(); });
     nb::class_<PythonRaceGraph>(module, "RaceGraph", nb::type_slots(graph_slots));
     nb::class_<Self>(module, "RaceDetector", nb::type_slots(detector_slots))
         .def(nb::init<nb::object>(), nb::arg("on_race"))
@@ -229,10 +152,7 @@ void bind_races(nb::module_ &module) {
             nb::arg("event"))
         // Work
         .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
-        .def("work_in_callback", work_in_callback, nb::arg("device"), nb::arg("stream"), nb::arg("name"),
-             nb::arg("accesses"), nb::arg("with_lock"))
         .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"))
-        .def("host_access", host_access, nb::arg("name"), nb::arg("accesses"))
         .def("graph", graph, nb::arg("nodes"))
         .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"))
         .def("follow", follow, nb::arg("graph"), nb::arg("before"))
@@ -261,16 +181,13 @@ void bind_races(nb::module_ &module) {
         .def(
             "host_unregistered", [](Self &self, Address address) { self.detector.host_unregistered(address); },
             nb::arg("address"))
-        .def("ranges_in_use", ranges_in_use)
         .def("watch_host", [](Self &self) { begin_host_reports(self, HostReports::at_once); })
         .def("end_watch_of_host", [](Self &self) { end_host_reports(self); })
         .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"))
         .def("detach", &Self::detach, nb::lock_self())
         // Reports
         .def("note_stack", [](Self &) { return note_python_stack(); })
-        .def("sizes", sizes)
         .def_prop_ro("operations", [](Self &self) { return self.detector.operations(); })
-        .def("recent", [](Self &self) { return list_of(self.detector.recent()); })
         .def("races", races_of)
         .def("forget_races", [](Self &self) { self.detector.forget_races(); });
 }

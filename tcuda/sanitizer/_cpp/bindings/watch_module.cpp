@@ -1,8 +1,6 @@
 #include <nanobind/stl/string.h>
 
-#include "bindings/python/containers.hpp"
 #include "sanitizer/_cpp/bindings/python_driver_watch.hpp"
-#include "sanitizer/_cpp/cupti/calls.hpp"
 
 namespace nb = nanobind;
 
@@ -10,13 +8,6 @@ namespace tcuda {
 namespace {
 
 using Self = PythonDriverWatch;
-
-nb::dict watched_calls() {
-    nb::dict made = new_dict();
-    for (const cupti::WatchedCall &call : cupti::watched_calls())
-        made[call.name] = call.id;
-    return made;
-}
 
 int traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
@@ -37,9 +28,7 @@ void bind_watch(nb::module_ &module) {
             [](Self *self, nb::handle_t<PythonRaceDetector> detector, const std::string &cupti,
                const std::string &driver) { new (self) Self(nb::borrow(detector), cupti, driver); },
             nb::arg("detector"), nb::arg("cupti"), nb::arg("driver") = "libcuda.so.1")
-        .def("end", &Self::end, nb::lock_self())
-        .def_prop_ro("cupti_version", &Self::cupti_version);
-    module.def("watched_calls", watched_calls);
+        .def("end", &Self::end, nb::lock_self());
 }
 
 } // namespace tcuda
