@@ -16,8 +16,10 @@ void bind_stacks(nb::module_ &module) {
                 nb::raise_python_error();
             return list;
         },
-        nb::arg("stack"));
-    module.def("note_stack", note_any_stack);
+        nb::arg("stack"), nb::sig("def frames_of(stack: int) -> list[dict[str, Any]]"),
+        "Return the name, filename and line of each frame of a noted stack, innermost first.");
+    module.def("note_stack", note_any_stack,
+               "Return the number of the Python stack of this thread, which :func:`frames_of` takes.");
 }
 
 } // namespace tcuda

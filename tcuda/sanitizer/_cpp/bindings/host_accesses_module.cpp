@@ -30,11 +30,14 @@ private:
 
 // Adds the watch of the host's memory to the module.
 void bind_host_accesses(nb::module_ &module) {
-    module.def("notice_system_calls", notice_system_calls);
-    nb::class_<Pause>(module, "PauseOfWatch")
+    module.def("notice_system_calls", notice_system_calls, R"(
+    Notice from now on the system calls that use watched memory, in the modules that are loaded now.
+
+    Such a call is told as an access of the host, and does its work. The watch stays until the process ends.)");
+    nb::class_<Pause>(module, "PauseOfWatch", "Context manager during which no access to the host's memory is noticed.")
         .def(nb::init<>())
         .def("__enter__", &Pause::enter)
-        .def("__exit__", &Pause::exit);
+        .def("__exit__", &Pause::exit, nb::sig("def __exit__(self, *error: object) -> None"));
 }
 
 } // namespace tcuda

@@ -34,11 +34,31 @@ void bind_kernel_table(nb::module_ &module) {
            bool complete) {
             watch::kernel_table().describe(of, std::move(kernel), use_of(parameters, pointers, complete));
         },
-        nb::arg("module"), nb::arg("name"), nb::arg("parameters"), nb::arg("pointers"), nb::arg("complete"));
+        nb::arg("module"), nb::arg("name"), nb::arg("parameters"), nb::arg("pointers"), nb::arg("complete"),
+        nb::sig("def describe_kernel(module: int, name: str, parameters: _Parameters, pointers: _Pointers, complete: "
+                "bool) -> None"),
+        R"(
+    Tell what a kernel does with memory, for race detectors.
+
+    Args:
+        module: The handle of the module.
+        name: The mangled name of the kernel.
+        parameters: The offset and the size of each parameter, in bytes.
+        pointers: For each pointer its offset in the parameter block, the kind (0 for a pointer that is not used, 1 for
+            a read, 2 for a write, 3 for both), whether the kernel may do less, the number of dimensions, the size of
+            an item, and the name of the parameter. The number of dimensions is -1 for a pointer without a known extent.
+            Otherwise the pointer begins a ``CArray`` of CuPy.
+        complete: Whether the kernel uses no memory but that of ``pointers``.
+
+    Raises:
+        ValueError: The kind of a pointer is no such number.)");
     module.def(
         "add_ptx", [](Module of, nb::handle text) { watch::kernel_table().add_ptx(of, text_of(text)); },
-        nb::arg("module"), nb::arg("text"));
-    module.def("forget_module", [](Module of) { watch::kernel_table().forget(of); }, nb::arg("module"));
+        nb::arg("module"), nb::arg("text"), nb::sig("def add_ptx(module: int, text: bytes | str) -> None"),
+        "Tell the PTX of a module. The text is looked at when a kernel without a description is first launched.");
+    module.def(
+        "forget_module", [](Module of) { watch::kernel_table().forget(of); }, nb::arg("module"),
+        "Forget the descriptions and the PTX of a module.");
 }
 
 } // namespace tcuda

@@ -27,6 +27,14 @@ nb::dict uses_of_ptx(nb::bytes text) {
 } // namespace
 
 // Adds the functions to the module that read what kernels do with memory.
-void bind_kernel_uses(nb::module_ &module) { module.def("uses_of_ptx", &uses_of_ptx, nb::arg("text")); }
+void bind_kernel_uses(nb::module_ &module) {
+    module.def("uses_of_ptx", &uses_of_ptx, nb::arg("text"),
+               nb::sig("def uses_of_ptx(text: bytes) -> dict[str, _KernelUse]"), R"(
+    Return what the kernels of a PTX module do with the memory that their parameters point to.
+
+    Returns:
+        For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each
+        pointer; and whether the kernel uses no other memory.)");
+}
 
 } // namespace tcuda

@@ -105,10 +105,26 @@ PyType_Slot graph_slots[] = {
 
 void bind_races(nb::module_ &module) {
     bind_race(module);
-    module.def("deliver_races", [] { pending_races().flush(); });
-    nb::class_<PythonRaceGraph>(module, "RaceGraph", nb::type_slots(graph_slots));
-    nb::class_<Self>(module, "RaceDetector", nb::type_slots(detector_slots))
-        .def(nb::init<nb::object>(), nb::arg("on_race"))
+    module.def("deliver_races", [] { pending_races().flush(); }, R"(
+    Call the ``on_race`` of detectors now for the races that callbacks of the driver have found.
+
+    Otherwise the main thread does that as soon as it runs Python code. Raises the exception of an ``on_race``; the
+    other waiting races of that detector are then found only by :meth:`RaceDetector.races`.)");
+    nb::class_<PythonRaceGraph>(module, "RaceGraph", "An executable graph that :meth:`RaceDetector.graph` has made.",
+                                nb::type_slots(graph_slots));
+    nb::class_<Self>(module, "RaceDetector", R"(
+    Finds races between the accesses of operations, from what it is told of a program.
+
+    A handle of a default stream means the default stream of the calling thread, as in CUDA. A stream that was not
+    announced counts as a blocking stream. Any thread may call any method.
+
+    Args:
+        on_race: A function that is called with each new race, after the event that has found the race. The exception
+            of a call is raised to the caller of the event, and the other races of the event are then found only by
+            :meth:`races`. Races with equal names, kinds and stacks are the same race, which is reported once.)",
+                     nb::type_slots(detector_slots))
+        .def(nb::init<nb::object>(), nb::arg("on_race"),
+             nb::sig("def __init__(self, on_race: Callable[[Race], object]) -> None"))
         // Streams
         .def(
             "stream_created",
@@ -125,7 +141,8 @@ void bind_races(nb::module_ &module) {
             [](Self &self, int device, Stream stream) {
                 self.detector.stream_synchronized(device, key_of(stream), note_python_stack());
             },
-            nb::arg("device"), nb::arg("stream"))
+            nb::arg("device"), nb::arg("stream"),
+            "Note that the host has waited for a stream, or that a query of the stream found it idle.")
         .def(
             "device_synchronized",
             [](Self &self, int device) { self.detector.device_synchronized(device, note_python_stack()); },
@@ -142,21 +159,58 @@ void bind_races(nb::module_ &module) {
             [](Self &self, std::uintptr_t event, int device, Stream stream) {
                 self.detector.event_waited(event, device, key_of(stream), note_python_stack());
             },
-            nb::arg("event"), nb::arg("device"), nb::arg("stream"))
+            nb::arg("event"), nb::arg("device"), nb::arg("stream"),
+            "Note that a stream waits for the last record of an event.")
         .def(
             "event_synchronized",
             [](Self &self, std::uintptr_t event) { self.detector.event_synchronized(event, note_python_stack()); },
-            nb::arg("event"))
+            nb::arg("event"),
+            "Note that the host has waited for an event, or that a query of the event found it complete.")
         .def(
             "event_destroyed", [](Self &self, std::uintptr_t event) { self.detector.event_destroyed(event); },
             nb::arg("event"))
         // Work
-        .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
-        .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"))
-        .def("graph", graph, nb::arg("nodes"))
-        .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"))
-        .def("follow", follow, nb::arg("graph"), nb::arg("before"))
-        .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"))
+        .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"),
+             nb::sig("def work(self, device: int, stream: int, name: str, accesses: Sequence[RaceUse]) -> None"), R"(
+        Note an operation, and compare its accesses with those before.
+
+        Raises:
+            TypeError: The name or a part of an access has another type.
+            ValueError: An access has another form than :data:`RaceUse`.)")
+        .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"),
+             nb::sig(
+                 "def work_together(self, streams: Sequence[tuple[int, int]], name: str, accesses: Sequence[RaceUse]) "
+                 "-> None"),
+             "Note an operation on several streams, given as (device, stream), that wait for each other.")
+        .def(
+            "graph", graph, nb::arg("nodes"),
+            nb::sig("def graph(self, nodes: Sequence[tuple[str, Sequence[RaceUse], Sequence[int], int]]) -> RaceGraph"),
+            R"(
+        Make an executable graph.
+
+        Args:
+            nodes: For each node the name, the accesses, the places of earlier nodes that the node depends on, and the
+                number of the stack (:meth:`note_stack`).
+
+        Raises:
+            IndexError: A dependency is no earlier node.)")
+        .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"),
+             nb::sig("def set_node(self, graph: RaceGraph, place: int, accesses: Sequence[RaceUse]) -> None"), R"(
+        Replace the accesses of the node at ``place`` of ``graph`` for the next launches.
+
+        Raises:
+            IndexError: The graph has no such node.
+            ValueError: The graph belongs to another detector.)")
+        .def("follow", follow, nb::arg("graph"), nb::arg("before"), R"(
+        Let the launches of ``graph`` come after those of ``before``: both stand for one executable graph.
+
+        Raises:
+            ValueError: A graph belongs to another detector.)")
+        .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"), R"(
+        Note a launch of a graph, and compare the accesses of its nodes with those before.
+
+        Raises:
+            ValueError: The graph belongs to another detector.)")
         // Memory
         .def(
             "memory_allocated",
@@ -173,23 +227,43 @@ void bind_races(nb::module_ &module) {
             [](Self &self, Address address, std::size_t size) {
                 self.detector.memory_unmapped(address, size, 0, false);
             },
-            nb::arg("address"), nb::arg("size"))
+            nb::arg("address"), nb::arg("size"),
+            "Forget the accesses of memory. A size of 0 stands for the allocation that begins at ``address``.")
         .def(
             "host_registered",
             [](Self &self, Address address, std::size_t size) { self.detector.host_registered(address, size); },
-            nb::arg("address"), nb::arg("size"))
+            nb::arg("address"), nb::arg("size"), "Take note of page-locked memory of the host.")
         .def(
             "host_unregistered", [](Self &self, Address address) { self.detector.host_unregistered(address); },
-            nb::arg("address"))
-        .def("watch_host", [](Self &self) { begin_host_reports(self, HostReports::at_once); })
-        .def("end_watch_of_host", [](Self &self) { end_host_reports(self); })
-        .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"))
-        .def("detach", &Self::detach, nb::lock_self())
+            nb::arg("address"), "Forget the page-locked memory that begins at ``address``.")
+        .def(
+            "watch_host", [](Self &self) { begin_host_reports(self, HostReports::at_once); }, R"(
+        Let the detector hear of the accesses of the host to page-locked memory in use, in the thread of the access.
+
+        Only the whole pages of the memory are watched. A process has one such detector, the last one. Nothing happens
+        on a machine that does not tell reads from writes.)")
+        .def(
+            "end_watch_of_host", [](Self &self) { end_host_reports(self); },
+            "End the watch of :meth:`watch_host`, and protect no memory any more.")
+        .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"),
+             nb::sig("def attach(self, ledger: Ledger) -> None"), R"(
+        Let ``ledger`` tell the detector of all its memory, also of the live allocations.
+
+        Raises:
+            RuntimeError: The detector is attached already, or the ledger has another detector.)")
+        .def("detach", &Self::detach, nb::lock_self(),
+             "End what :meth:`attach` has begun. Nothing happens if the detector is not attached.")
         // Reports
-        .def("note_stack", [](Self &) { return note_python_stack(); })
-        .def_prop_ro("operations", [](Self &self) { return self.detector.operations(); })
-        .def("races", races_of)
-        .def("forget_races", [](Self &self) { self.detector.forget_races(); });
+        .def(
+            "note_stack", [](Self &) { return note_python_stack(); },
+            "Return the number of the Python stack of the caller.")
+        .def_prop_ro(
+            "operations", [](Self &self) { return self.detector.operations(); }, "The number of operations until now.")
+        .def("races", races_of, nb::sig("def races(self) -> list[Race]"),
+             "Return the distinct races, in the order in which they were found.")
+        .def(
+            "forget_races", [](Self &self) { self.detector.forget_races(); },
+            "Report races again that were reported before.");
 }
 
 } // namespace tcuda
