@@ -17,6 +17,7 @@ from table import plain
 
 import tcuda
 from tcuda import _core
+from tcuda._core import for_tests
 from tcuda._runtime import runtime
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def questions(size: int) -> dict[str, float]:
 
     tcuda.synchronize()
     cuda = runtime()
-    driver = _core.FaultyDriver(cuda.memoryDriver())
+    driver = for_tests.FaultyDriver(cuda.memoryDriver())
     driver.forget_host_uses()
     own = _core.Ledger(driver, cuda.getDeviceCount(), _core.Settings(), fail, fail)
     names = {"events": "record_device", "queries": "query", "allocations": "host_allocate"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.core import skip_without_for_tests
 from support.folders import DATA, REPOSITORY
 from support.forked_programs import ForkedPrograms
 from support.garbage import collect_until
@@ -105,6 +106,7 @@ def run_python(tmp_path: Path) -> RunPython:
     """Run code in a new process, in a temporary folder; None removes an environment variable."""
 
     def run(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
+        skip_without_for_tests(code)
         env = _changed_environment(environment)
         command = [sys.executable, "-W", "error", "-c", code]
         return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
@@ -141,6 +143,7 @@ def run_forked(request: pytest.FixtureRequest, tmp_path: Path) -> RunPython:
     programs: ForkedPrograms = request.getfixturevalue("forked_programs")
 
     def run(code: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
+        skip_without_for_tests(code)
         return programs.run(code, tmp_path, _changed_environment(environment))
 
     return run

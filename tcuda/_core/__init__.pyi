@@ -1,15 +1,18 @@
+# Written by docs/_tools/write_core_stub.py with nanobind 3.1.0. Change the bindings or stub.pat instead.
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+import numpy
+import numpy.typing
 from typing_extensions import Self
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
 _T = TypeVar("_T")
+
 _Memory = TypeVar("_Memory", bound="OwnedMemory")
 
 class _CurrentStream(Protocol):  # the same protocol as in tcuda._backend, which imports this module
@@ -18,61 +21,258 @@ class _CurrentStream(Protocol):  # the same protocol as in tcuda._backend, which
     @property
     def device_id(self) -> int: ...
 
+RaceUse = (
+    tuple[int, int, tuple[int, ...], tuple[int, ...], int, str]
+    | tuple[int, int, tuple[int, ...], tuple[int, ...], int, str, str]
+)
+
+_Parameters = Sequence[tuple[int, int]]
+
+_Pointers = Sequence[tuple[int, int, bool, int, int, str]]
+
+_KernelUse: TypeAlias = tuple[
+    list[tuple[int, int]],
+    list[tuple[int, Literal["none", "read", "write", "both"], bool, str]],
+    bool,
+]
+
 version: str
 """The version of the package that the core was compiled for."""
 
-has_wings: bool
-"""Whether the core was compiled with the classes of emulated devices and of the search for races."""
+class Driver:
+    """A driver table: the calls that the allocator makes of a CUDA driver."""
 
-class EmulatedMemory:
-    """The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``."""
+class CudaDriver(Driver):
+    """The table of ``libcuda.so.1``.
 
-    def __init__(self, limit: int) -> None: ...
-    def allocate(self, size: int, exportable: bool = True) -> int:
-        """Return the address of a new block of ``size`` bytes, or 0 if the limit or the host refuses the block.
+    Raises:
+        RuntimeError: The machine has no driver, the driver is too old, or the driver finds no device.
+    """
 
-        Other processes can import the block if it is ``exportable``.
+    def __init__(self) -> None: ...
+
+class CudaCalls:
+    """Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.
+
+    CUDA must have been initialised before.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 11.4.
+    """
+
+    def __init__(self) -> None: ...
+    def device_uuid(self, device: int) -> tuple[int, bytes]:
+        """Return a status, and the 16 bytes of the UUID of ``device`` (``cuDeviceGetUuid_v2``)."""
+
+    def stream_priority_range(self) -> tuple[int, int, int]:
+        """Return a status, and the least and the greatest priority of the current context's device.
+
+        The thread must have a current context (``cuCtxGetStreamPriorityRange``).
         """
-    def release(self, address: int) -> bool:
-        """Free the block that begins at ``address``; return False, with nothing changed, if no block begins there."""
-    def block_at(self, address: int) -> tuple[int, int] | None:
-        """Return ``(address, size)`` of the live block or the mapped range that contains ``address``."""
-    def bounds(self) -> list[tuple[int, int]]:
-        """Return the start and the end of a few ranges, in which the memory lies that :meth:`block_at` knows."""
-    def is_unmapped(self, address: int) -> bool:
-        """Return whether ``address`` is reserved and not mapped."""
-    def descriptor(self) -> int:
-        """Return the descriptor of the file in which the memory lies, or -1 if the memory is private."""
-    def place_of(self, address: int) -> tuple[int, int] | None:
-        """Return the offset in the file, and the size, of the exportable block that contains ``address``."""
-    def import_block(self, descriptor: int, offset: int, size: int) -> int:
-        """Return the address of a block that lies in another process's file, or 0 after a failure.
 
-        The block does not count as used.
+    def event_record_with_flags(self, event: int, stream: int, flags: int) -> int:
+        """Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``)."""
+
+    def stream_create_with_priority(self, flags: int, priority: int) -> tuple[int, int]:
+        """Return a status, and a new stream of the current context (``cuStreamCreateWithPriority``)."""
+
+    def stream_flags(self, stream: int) -> tuple[int, int]:
+        """Return a status, and the flags of ``stream`` (``cuStreamGetFlags``)."""
+
+    def stream_priority(self, stream: int) -> tuple[int, int]:
+        """Return a status, and the priority of ``stream`` (``cuStreamGetPriority``)."""
+
+    def graph_dot_print(self, graph: int, path: str, flags: int) -> int:
+        """Write ``graph`` to a file in the DOT language, and return a status (``cuGraphDebugDotPrint``)."""
+
+class GreenContexts:
+    """Calls for green contexts, made through the driver; each returns a status first.
+
+    The primary context of the device must exist.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.5.
+    """
+
+    def __init__(self) -> None: ...
+    def create(self, device: int, multiprocessors: int, scope: int, limit: int) -> tuple[int, int, int]:
+        """Return a status, a new context, and the number of its multiprocessors (``cuGreenCtxCreate``).
+
+        Args:
+            device: The index of the device.
+            multiprocessors: The least number of multiprocessors; 0 for all.
+            scope: The sharing scope of the work queues; -1 to leave the work queues as they are.
+            limit: The most streams of the work queues that work at the same time; 0 for the driver's own limit.
         """
-    def close_import(self, address: int) -> bool:
-        """Unmap the imported block that begins at ``address``; return False if no such block begins there."""
-    def keep_freed(self) -> None:
-        """Keep memory accessible that is freed or unmapped from now on, for work that still has to be done.
 
-        The memory counts as free. Its addresses are not used again before :meth:`give_back`.
+    def work_queue_concurrency(self, device: int) -> tuple[int, int]:
+        """Return a status, and the driver's own limit of concurrent streams (``cuDeviceGetDevResource``)."""
+
+    def create_stream(self, context: int, flags: int, priority: int) -> tuple[int, int]:
+        """Return a status, and a new stream of ``context`` (``cuGreenCtxStreamCreate``).
+
+        The stream ends with the context.
         """
-    def give_back(self) -> None:
-        """Give the kept memory back to the system."""
-    @property
-    def kept(self) -> int:
-        """Return the bytes that :meth:`keep_freed` keeps."""
-    @property
-    def limit(self) -> int: ...
-    @property
-    def used(self) -> int:
-        """Return how many bytes are in use, each block rounded up to a multiple of 512."""
-    @property
-    def live(self) -> int:
-        """Return the number of blocks, imported blocks, mappings and reservations."""
 
-def copy_rows(target: int, target_pitch: int, source: int, source_pitch: int, width: int, rows: int) -> None:
-    """Copy ``rows`` rows of ``width`` bytes of the host; a pitch is the bytes from one row to the next."""
+    def destroy(self, context: int) -> int:
+        """Wait for the streams of ``context``, destroy them and ``context``, and return a status."""
+
+class CudaGraphs:
+    """Calls for graphs and captures that CuPy lacks, made through the driver; each returns a status first.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def capture_info(self, stream: int) -> tuple[int, int, int]:
+        """Return a status, the status of the capture of ``stream``, and the number of the capture."""
+
+    def begin_graph(
+        self, ledger: Ledger, pool: tuple[int, int], capture: object, stream: int, device: int, mode: int
+    ) -> int:
+        """Begin a capture whose memory comes from a pool, for the driver and for the ledger; return a status.
+
+        Args:
+            ledger: The ledger.
+            pool: The pool.
+            capture: An object whose ``number`` becomes the number of the capture.
+            stream: The stream that captures.
+            device: The device of the stream.
+            mode: A ``CUstreamCaptureMode``.
+        """
+
+    def end_graph(
+        self,
+        ledger: Ledger,
+        capture: object,
+        number: int,
+        stream: int,
+        device: int,
+        bodies: Sequence[int],
+        flags: int | None,
+        keep: bool,
+    ) -> tuple[int, str]:
+        """End a capture for the driver and for the ledger; return a status and the name of the call that failed.
+
+        Args:
+            ledger: The ledger, which keeps the memory from before the capture that the graph uses.
+            capture: An object whose ``ended`` becomes a tuple: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0,
+                the number of nodes, and the result of :meth:`Ledger.hold`.
+            number: The number of the capture.
+            stream: The stream on which the capture has begun.
+            device: The device of the stream.
+            bodies: The graphs of the bodies of conditional nodes.
+            flags: The flags of the executable graph; None for no executable graph.
+            keep: Whether the ``cudaGraph_t`` is kept.
+        """
+
+    def instantiate(self, graph: int, flags: int) -> tuple[int, int]:
+        """Return a status and a ``cudaGraphExec_t``; the call is allowed while streams capture."""
+
+    def destroy_exec(self, exec: int) -> int:
+        """Destroy a ``cudaGraphExec_t``, and return a status; the call is allowed while streams capture."""
+
+    def contents(self, graph: int) -> tuple[int, int, list[int]]:
+        """Return a status, the number of nodes, and the numbers in their parameters that may be addresses."""
+
+class GraphChanges:
+    """Changes of executable graphs; each call returns a status first. The calls are allowed while streams capture.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def update(self, exec: int, graph: int) -> tuple[int, int, int]:
+        """Give ``exec`` the parameters of the nodes of ``graph``.
+
+        Returns:
+            A status, the ``CUgraphExecUpdateResult``, and the place in ``graph`` of the node that cannot be updated; -1
+            if the node is not known.
+        """
+
+    def move(
+        self, graphs: Sequence[int], exec: int, begin: int, end: int, offset: int, block_begin: int, block_end: int
+    ) -> tuple[int, int, int, list[int], int, int]:
+        """Add ``offset`` to the addresses from ``begin`` to ``end`` in the parameters of all nodes.
+
+        A failure, a doubtful node, and addresses that no node has leave everything as it was.
+
+        Args:
+            graphs: The graph, and the bodies of its conditional nodes.
+            exec: The executable graph that is updated; 0 for none.
+            begin: The first address that moves.
+            end: The first address that does not move.
+            offset: The number to add, modulo 2**64.
+            block_begin: The begin of the allocation. A node that has another address of the allocation is doubtful.
+            block_end: The end of the allocation.
+
+        Returns:
+            A status, the number of nodes with such addresses, the first doubtful node, counted over all graphs, the
+            numbers that may be addresses after the move, and the last two results of :meth:`update`. The number of the
+            node is -1 if no node is doubtful.
+        """
+
+    def set_enabled(self, exec: int, graph: int, place: int, enabled: bool) -> int:
+        """Let launches of ``exec`` do or skip the node at ``place`` of ``graph``, and return a status."""
+
+    def is_enabled(self, exec: int, graph: int, place: int) -> tuple[int, bool]:
+        """Return a status, and whether launches of ``exec`` do the node at ``place`` of ``graph``."""
+
+class ConditionalNodes:
+    """Conditional nodes in captures; each call returns a status first.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def add(self, stream: int, kind: int, flag: int, size: int) -> tuple[int, int, int]:
+        """Capture a kernel that reads a flag, and a conditional node; return the handle and the graph of the body."""
+
+    def set(self, stream: int, handle: int, flag: int, size: int) -> int:
+        """Capture a kernel that copies a flag of 1 or 4 bytes to the value of a conditional handle."""
+
+    def begin_capture_to_graph(self, stream: int, graph: int, mode: int) -> int:
+        """Let the work of ``stream`` be captured into ``graph``."""
+
+class NodeReader:
+    """Reads what the nodes of graphs do and wait for; each call returns a status first.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def read(self, graph: int) -> tuple[int, list[tuple[int, int, bytes, int, list[int]]]]:
+        """Return a status and, for each node, its type, number, kernel, event, and the nodes that it waits for."""
+
+    def number_of(self, executable: int) -> tuple[int, int]:
+        """Return a status and the number by which profilers name the ``cudaGraphExec_t``; 0 with older drivers."""
+
+class GraphLauncher:
+    """Launches the graph ``exec`` while the device is current that was current when the launcher was made.
+
+    Args:
+        exec: A ``cudaGraphExec_t``.
+        current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self, exec: int, current_stream: object) -> None: ...
+    def launch(self) -> int:
+        """Launch the graph on the current stream, and return a status.
+
+        If another device is current, the method does nothing and returns 201. If the stream is capturing, the method
+        does nothing and returns 900.
+        """
+
+    @property
+    def launched(self) -> bool:
+        """Return whether :meth:`launch` was called."""
 
 class PhiloxState:
     """The state of a generator: a seed, and an offset, which is the position in every subsequence."""
@@ -80,17 +280,22 @@ class PhiloxState:
     def __init__(self, seed: int, offset: int = 0) -> None: ...
     def read(self) -> tuple[int, int]:
         """Return the seed and the offset."""
+
     def write(self, seed: int, offset: int) -> None:
         """Change the seed and the offset."""
+
     def move_to(self, offset: int) -> None:
         """Change the offset only."""
+
     def advance(self, increment: int) -> tuple[int, int]:
         """Move the offset, and return the seed and the offset before the move.
 
         The numbers between the two offsets belong to the caller.
         """
-    def store(self, target: npt.NDArray[np.uint8] | bytearray) -> None:
+
+    def store(self, target: numpy.typing.NDArray[numpy.uint8] | bytearray) -> None:
         """Write the seed and the offset to the 16 bytes of ``target``."""
+
     def load(self, source: object) -> bool:
         """Read the seed and the offset from an array of 16 bytes.
 
@@ -119,538 +324,43 @@ class CapturedState:
         RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
     """
 
-    position: int
-    """How far the next draw of the graph is from the offset at the launch."""
-
     def __init__(self, state: PhiloxState, function: int, words: int, owner: object) -> None: ...
+    @property
+    def position(self) -> int:
+        """How far the next draw of the graph is from the offset at the launch."""
+
+    @position.setter
+    def position(self, arg: int, /) -> None: ...
     def prepare(self, exec: int) -> int:
         """Move the generator by what the graph draws, and let the next launch of ``exec`` draw those numbers.
 
         Returns:
             A status. A failure leaves the generator unchanged.
         """
+
     def follow(self, before: CapturedState | None) -> None:
         """Let :meth:`prepare` set the node of ``before``, because the executable graph was made of that graph.
 
         With None, :meth:`prepare` sets the own node again.
         """
 
-class CudaCalls:
-    """Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.
+class FillKernel:
+    """A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
 
-    CUDA must have been initialised before.
-
-    Raises:
-        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 11.4.
-    """
-
-    def __init__(self) -> None: ...
-    def device_uuid(self, device: int) -> tuple[int, bytes]:
-        """Return a status, and the 16 bytes of the UUID of ``device`` (``cuDeviceGetUuid_v2``)."""
-    def stream_priority_range(self) -> tuple[int, int, int]:
-        """Return a status, and the least and the greatest priority of the current context's device.
-
-        The thread must have a current context (``cuCtxGetStreamPriorityRange``).
-        """
-    def event_record_with_flags(self, event: int, stream: int, flags: int) -> int:
-        """Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``)."""
-    def stream_create_with_priority(self, flags: int, priority: int) -> tuple[int, int]:
-        """Return a status, and a new stream of the current context (``cuStreamCreateWithPriority``)."""
-    def stream_flags(self, stream: int) -> tuple[int, int]:
-        """Return a status, and the flags of ``stream`` (``cuStreamGetFlags``)."""
-    def stream_priority(self, stream: int) -> tuple[int, int]:
-        """Return a status, and the priority of ``stream`` (``cuStreamGetPriority``)."""
-    def graph_dot_print(self, graph: int, path: str, flags: int) -> int:
-        """Write ``graph`` to a file in the DOT language, and return a status (``cuGraphDebugDotPrint``)."""
-
-class GreenContexts:
-    """Calls for green contexts, made through the driver; each returns a status first.
-
-    The primary context of the device must exist.
+    The methods return a status. A failure leaves the state unchanged. The status is 201 if the thread has no current
+    context. The status of the ``fill`` methods is 900 if the stream is capturing.
 
     Raises:
-        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.5.
+        RuntimeError: The machine has no driver.
     """
 
-    def __init__(self) -> None: ...
-    def create(self, device: int, multiprocessors: int, scope: int, limit: int) -> tuple[int, int, int]:
-        """Return a status, a new context, and the number of its multiprocessors (``cuGreenCtxCreate``).
-
-        Args:
-            device: The index of the device.
-            multiprocessors: The least number of multiprocessors; 0 for all.
-            scope: The sharing scope of the work queues; -1 to leave the work queues as they are.
-            limit: The most streams of the work queues that work at the same time; 0 for the driver's own limit.
-        """
-    def work_queue_concurrency(self, device: int) -> tuple[int, int]:
-        """Return a status, and the driver's own limit of concurrent streams (``cuDeviceGetDevResource``)."""
-    def create_stream(self, context: int, flags: int, priority: int) -> tuple[int, int]:
-        """Return a status, and a new stream of ``context`` (``cuGreenCtxStreamCreate``).
-
-        The stream ends with the context.
-        """
-    def destroy(self, context: int) -> int:
-        """Wait for the streams of ``context``, destroy them and ``context``, and return a status."""
-
-class CudaGraphs:
-    """Calls for graphs and captures that CuPy lacks, made through the driver; each returns a status first.
-
-    Raises:
-        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
-    """
-
-    def __init__(self) -> None: ...
-    def capture_info(self, stream: int) -> tuple[int, int, int]:
-        """Return a status, the status of the capture of ``stream``, and the number of the capture."""
-    def begin_graph(
-        self, ledger: Ledger, pool: tuple[int, int], capture: object, stream: int, device: int, mode: int
-    ) -> int:
-        """Begin a capture whose memory comes from a pool, for the driver and for the ledger; return a status.
-
-        Args:
-            ledger: The ledger.
-            pool: The pool.
-            capture: An object whose ``number`` becomes the number of the capture.
-            stream: The stream that captures.
-            device: The device of the stream.
-            mode: A ``CUstreamCaptureMode``.
-        """
-    def end_graph(
-        self,
-        ledger: Ledger,
-        capture: object,
-        number: int,
-        stream: int,
-        device: int,
-        bodies: Sequence[int],
-        flags: int | None,
-        keep: bool,
-    ) -> tuple[int, str]:
-        """End a capture for the driver and for the ledger; return a status and the name of the call that failed.
-
-        Args:
-            ledger: The ledger, which keeps the memory from before the capture that the graph uses.
-            capture: An object whose ``ended`` becomes a tuple: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0,
-                the number of nodes, and the result of :meth:`Ledger.hold`.
-            number: The number of the capture.
-            stream: The stream on which the capture has begun.
-            device: The device of the stream.
-            bodies: The graphs of the bodies of conditional nodes.
-            flags: The flags of the executable graph; None for no executable graph.
-            keep: Whether the ``cudaGraph_t`` is kept.
-        """
-    def instantiate(self, graph: int, flags: int) -> tuple[int, int]:
-        """Return a status and a ``cudaGraphExec_t``; the call is allowed while streams capture."""
-    def destroy_exec(self, exec: int) -> int:
-        """Destroy a ``cudaGraphExec_t``, and return a status; the call is allowed while streams capture."""
-    def contents(self, graph: int) -> tuple[int, int, list[int]]:
-        """Return a status, the number of nodes, and the numbers in their parameters that may be addresses."""
-
-class GraphChanges:
-    """Changes of executable graphs; each call returns a status first. The calls are allowed while streams capture.
-
-    Raises:
-        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
-    """
-
-    def __init__(self) -> None: ...
-    def update(self, exec: int, graph: int) -> tuple[int, int, int]:
-        """Give ``exec`` the parameters of the nodes of ``graph``.
-
-        Returns:
-            A status, the ``CUgraphExecUpdateResult``, and the place in ``graph`` of the node that cannot be updated; -1
-            if the node is not known.
-        """
-    def move(
-        self, graphs: Sequence[int], exec: int, begin: int, end: int, offset: int, block_begin: int, block_end: int
-    ) -> tuple[int, int, int, list[int], int, int]:
-        """Add ``offset`` to the addresses from ``begin`` to ``end`` in the parameters of all nodes.
-
-        A failure, a doubtful node, and addresses that no node has leave everything as it was.
-
-        Args:
-            graphs: The graph, and the bodies of its conditional nodes.
-            exec: The executable graph that is updated; 0 for none.
-            begin: The first address that moves.
-            end: The first address that does not move.
-            offset: The number to add, modulo 2**64.
-            block_begin: The begin of the allocation. A node that has another address of the allocation is doubtful.
-            block_end: The end of the allocation.
-
-        Returns:
-            A status, the number of nodes with such addresses, the first doubtful node, counted over all graphs, the
-            numbers that may be addresses after the move, and the last two results of :meth:`update`. The number of the
-            node is -1 if no node is doubtful.
-        """
-    def set_enabled(self, exec: int, graph: int, place: int, enabled: bool) -> int:
-        """Let launches of ``exec`` do or skip the node at ``place`` of ``graph``, and return a status."""
-    def is_enabled(self, exec: int, graph: int, place: int) -> tuple[int, bool]:
-        """Return a status, and whether launches of ``exec`` do the node at ``place`` of ``graph``."""
-
-class ConditionalNodes:
-    """Conditional nodes in captures; each call returns a status first.
-
-    Raises:
-        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
-    """
-
-    def __init__(self) -> None: ...
-    def add(self, stream: int, kind: int, flag: int, size: int) -> tuple[int, int, int]:
-        """Capture a kernel that reads a flag, and a conditional node; return the handle and the graph of the body."""
-    def set(self, stream: int, handle: int, flag: int, size: int) -> int:
-        """Capture a kernel that copies a flag of 1 or 4 bytes to the value of a conditional handle."""
-    def begin_capture_to_graph(self, stream: int, graph: int, mode: int) -> int:
-        """Let the work of ``stream`` be captured into ``graph``."""
-
-class NodeReader:
-    """Reads what the nodes of graphs do and wait for; each call returns a status first.
-
-    Raises:
-        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
-    """
-
-    def __init__(self) -> None: ...
-    def read(self, graph: int) -> tuple[int, list[tuple[int, int, bytes, int, list[int]]]]:
-        """Return a status and, for each node, its type, number, kernel, event, and the nodes that it waits for."""
-    def number_of(self, executable: int) -> tuple[int, int]:
-        """Return a status and the number by which profilers name the ``cudaGraphExec_t``; 0 with older drivers."""
-
-class GraphLauncher:
-    """Launches the graph ``exec`` while the device is current that was current when the launcher was made.
-
-    Args:
-        exec: A ``cudaGraphExec_t``.
-        current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
-
-    Raises:
-        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
-    """
-
-    def __init__(self, exec: int, current_stream: object) -> None: ...
-    @property
-    def launched(self) -> bool:
-        """Return whether :meth:`launch` was called."""
-    def launch(self) -> int:
-        """Launch the graph on the current stream, and return a status.
-
-        If another device is current, the method does nothing and returns 201. If the stream is capturing, the method
-        does nothing and returns 900.
-        """
-
-class EmulatedModule:
-    """A load, with its own variables, of a shared library that the C++ compiler has made of CUDA C++ source.
-
-    Args:
-        library: The bytes of the library.
-
-    Raises:
-        RuntimeError: The library cannot be loaded, or was made by another version of tcuda.
-    """
-
-    def __init__(self, library: bytes) -> None: ...
-    def function(self, name: str) -> EmulatedFunction | None:
-        """Return the kernel that the source lists as ``name``, or whose symbol is ``name``."""
-    def symbol(self, name: str) -> tuple[int, int] | None:
-        """Return the address and the size of a global variable."""
-    @property
-    def kernels(self) -> list[str]:
-        """Return the names of the kernels, in the order of the source."""
-
-class EmulatedFunction:
-    """A kernel of a :class:`EmulatedModule`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def parameters(self) -> list[tuple[str, int, int]]:
-        """Return the kind, the size and the offset of each parameter.
-
-        The kinds are those of :class:`KernelParameters`.
-        """
-    @property
-    def argument_bytes(self) -> int:
-        """Return the size of the buffer in which the arguments lie at their offsets."""
-    @property
-    def module_memory(self) -> list[tuple[int, int, bool]]:
-        """Return the beginning and the end of each part of the module that can be read, and whether it is code."""
-
-def regions_of_items(
-    places: bytes, itemsize: int, most: int
-) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], bool]]:
-    """Return the regions of items at given addresses.
-
-    Args:
-        places: The addresses in ascending order, each in 8 bytes of the order of the machine.
-        itemsize: The bytes of an item.
-        most: The most exact regions. Beyond this number, the regions are a few ranges with all items in them.
-
-    Returns:
-        The address, the bytes of an item, the lengths and the strides of each region, and whether the region has no
-        bytes but those of the items.
-    """
-
-class KernelAccess:
-    """One of the two accesses of a :class:`KernelRace`."""
-
-    @property
-    def kind(self) -> str:
-        """``"read"``, ``"write"``, ``"volatile read"``, ``"volatile write"`` or ``"atomic"``."""
-    @property
-    def code(self) -> int:
-        """The place behind the access in the library; 0 if the launch has too many places to tell them apart."""
-    @property
-    def size(self) -> int:
-        """The bytes of the access."""
-    @property
-    def thread(self) -> tuple[int, int, int]: ...
-    @property
-    def block(self) -> tuple[int, int, int]: ...
-
-class KernelRace:
-    """Two accesses of different threads to the same memory that nothing orders, and of which one writes."""
-
-    @property
-    def address(self) -> int:
-        """The first byte that both accesses touch."""
-    @property
-    def size(self) -> int:
-        """The bytes that both accesses touch."""
-    @property
-    def first(self) -> KernelAccess: ...
-    @property
-    def second(self) -> KernelAccess: ...
-    @property
-    def missing(self) -> str:
-        """What would order the accesses: ``"barrier"``, ``"warp barrier"``, ``"atomic"``, ``"fence"`` or ``"scope"``.
-
-        ``"fence"`` is a fence beside an atomic function, and ``"scope"`` is a function for all threads of the device in
-        the place of one for the threads of the block.
-        """
-    @property
-    def same_value(self) -> bool:
-        """Whether both accesses write, and have always written the same bytes."""
-    @property
-    def count(self) -> int:
-        """The races that were seen between the same two places of the code."""
-    @property
-    def shared(self) -> bool:
-        """Whether the memory is shared memory."""
-
-class EmulatedLaunch:
-    """A launch of a kernel on the processor.
-
-    Args:
-        function: The kernel.
-        grid: The number of blocks along each axis.
-        block: The number of threads of a block along each axis, at most 1,024 in all.
-        arguments: The arguments, packed.
-        shared: The bytes of dynamic shared memory of a block, at most 232,448.
-        ranges: The beginning and the end of each piece of memory that the kernel may use.
-        strict: Whether all threads of a block must reach its barriers. A GPU does not count threads that have returned.
-        patience: The seconds for which threads may spin while no thread of the block returns or leaves a barrier.
-        recorded: Whether the launch notes the memory of devices that the kernel reads and writes.
-        finds_changes: Whether a byte that was read, and that has another value at the end, counts as written. Without
-            ``-fsanitize=thread``, gcc tells nothing about a write after a read of the same memory.
-        variables: The beginning and the end of each global variable of the module, which is memory of a device. All
-            other variables of the module are shared memory.
-        races: Whether the launch looks for races between its threads. The module must be built with ``races``.
-        marked: Whether the launch looks for reads of bytes that nothing has written.
-        strict_marks: Whether no object of the module has bytes that nobody writes, such as padding. Then a read of a
-            number with one unwritten byte counts. Otherwise all bytes of the read must be unwritten.
-        marks: The beginning and the end of each block with bytes that nothing has written, and the address of its
-            marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
-            memory, which has no contents when a block of threads begins.
-        marks_shared: Whether the dynamic shared memory has marks, too.
-
-    Raises:
-        ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
-            the parameters of the kernel.
-    """
-
-    def __init__(
-        self,
-        function: EmulatedFunction,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        arguments: bytes,
-        shared: int,
-        ranges: Sequence[tuple[int, int]],
-        strict: bool = True,
-        patience: float = 30.0,
-        recorded: bool = False,
-        finds_changes: bool = False,
-        variables: Sequence[tuple[int, int]] = (),
-        races: bool = False,
-        marked: bool = False,
-        strict_marks: bool = False,
-        marks: Sequence[tuple[int, int, int]] = (),
-        marks_shared: bool = False,
-    ) -> None: ...
-    def mark(self, begin: int, end: int, marks: int) -> None:
-        """Let the launch know of a block with unwritten bytes, before the block is allowed.
-
-        Args:
-            begin: The beginning of the block.
-            end: The end of the block.
-            marks: The address of the marks.
-        """
-
-    def keep_marks(self) -> list[tuple[int, int]]:
-        """Set the marks of the bytes that the launch has written.
-
-        Returns:
-            The beginning of each block with such bytes, and their number.
-        """
-
-    @property
-    def unwritten_reads(self) -> list[tuple[int, int, int, tuple[int, int, int], tuple[int, int, int], int]]:
-        """The reads of bytes that nothing has written, for each of the first 64 places of the code that read so.
-
-        An item has the address and the size of the first read, the number of reads, and the thread, the block and the
-        place of the first read, as :attr:`codes` has places.
-        """
-
-    @property
-    def codes(self) -> list[int]:
-        """The places of the code of the result of :meth:`run`: an access, a failure, or all waiting threads.
-
-        A place is behind a call; 0 if the place is not known.
-        """
-
-    @property
-    def recorded(self) -> list[tuple[int, int]]:
-        """The beginning and the end of each piece of memory of devices that the launch may use, in ascending order."""
-
-    def accesses(
-        self, cuts: Sequence[int], most: int
-    ) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], int, bool]]:
-        """Return the memory that the kernel has read and written, once :meth:`run` has returned None.
-
-        Args:
-            cuts: Addresses in ascending order. No region goes beyond two neighbouring addresses.
-            most: The most exact regions between two neighbouring addresses.
-
-        Returns:
-            The address, the bytes of an item, the lengths and the strides of each region; 1 for reads, 2 for writes and
-            3 for both; whether the kernel has used all bytes of the region.
-        """
-
-    def races(self) -> list[KernelRace]:
-        """Return the races that the launch has found, the first of each pair of places of the code, at most 256.
-
-        Raises:
-            MemoryError: The machine had too little memory for the search.
-        """
-
-    @property
-    def races_left_out(self) -> int:
-        """The pairs of places of the code with races that :meth:`races` leaves out."""
-
-    def allow(self, begin: int, end: int) -> None:
-        """Let the kernel use the memory from ``begin`` to ``end``.
-
-        Raises:
-            RuntimeError: Another thread is in :meth:`run`.
-        """
-    @property
-    def unreached(self) -> tuple[int, int] | None:
-        """Return how many threads of a block waited at a barrier, and how many threads had returned before.
-
-        None if all threads of each block reached the barriers, or if the launch is strict.
-        """
-    def run(self) -> tuple[Any, ...] | None:
-        """Run the kernel; Python's lock is given back meanwhile.
-
-        Returns:
-            None when the kernel has ended. After the kernel has ended or failed, later calls return the same again.
-
-            ``("access", address, size, write, thread, block)`` if a thread wants to use memory outside of the ranges.
-            The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
-
-            ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
-            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``.
-
-        Raises:
-            RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.
-        """
-
-def begin_library_calls(modules: Sequence[str] = ()) -> None:
-    """Note what the calls of NVIDIA's libraries read and write.
-
-    CuPy's and PyTorch's modules call the libraries through their import tables. The entries of these tables lead to
-    functions of the core until :func:`end_library_calls` has been called as often as this function. A module that is
-    loaded later is found by :func:`look_for_library_calls`.
-
-    Args:
-        modules: Parts of the paths of other modules whose calls are noted too.
-    """
-
-def end_library_calls() -> None:
-    """End what :func:`begin_library_calls` began: the last end restores the import tables."""
-
-def look_for_library_calls() -> None:
-    """Find the modules that were loaded since the last look, if calls of libraries are noted."""
-
-def notes_library_calls() -> bool:
-    """Return whether somebody wants the notes of libraries' calls."""
-
-def noting_function(name: str, address: int) -> int:
-    """Return the address of a function that notes the memory and calls a function of NVIDIA's libraries.
-
-    Args:
-        name: The name of the library's function.
-        address: The address of the library's function. The result is this address if the function is not known.
-    """
-
-def intercepted_library_calls() -> list[tuple[str, list[str]]]:
-    """Return the path of each module whose calls are noted, and the names of the functions in its import table."""
-
-def counted_library_calls() -> dict[str, int]:
-    """Return how many calls of each function of NVIDIA's libraries were noted since the process began."""
-
-def library_call_table() -> list[tuple[str, list[str]]]:
-    """Return the functions that are known, and of each its arguments in the words of the core's table."""
-
-def imports_of_module(path: str) -> list[str]:
-    """Return the names in the import table of a loaded module; an empty list if no such module is loaded."""
-
-def noted_memory() -> list[tuple[str, list[tuple[str, str, int, tuple[int, list[tuple[int, int]]] | None]]]]:
-    """Return the notes of this thread, the innermost ones first.
-
-    Each of them has the name of the library's function, which is empty outside of such a call, and the memory: a label,
-    ``"read"``, ``"write"``, ``"both"`` or ``"unknown"``, the address, and the bytes of an item with the counts and
-    strides of an array, or None if the extent is unknown.
-    """
-
-def watches_pages() -> bool:
-    """Return whether this machine tells the reads of watched memory from the writes."""
-
-def watch_pages(ranges: Sequence[tuple[int, int, bool]], seen: Callable[[int, bool], object]) -> None:
-    """Watch ranges of the host's memory in place of the ranges that were watched before.
-
-    Only the whole pages of a range are watched. The first access to a range ends the watch of that range.
-
-    Args:
-        ranges: The begin, the end, and whether reads are noticed too, and not only writes.
-        seen: Called before an access with its address, and whether the access is a write. The call is in the thread
-            that makes the access. The exception of a call reaches the program as that of a signal handler does.
-    """
-
-def end_watch_of_pages() -> None:
-    """Watch no memory of the host, and give the signal ``SIGSEGV`` back."""
-
-def notice_system_calls() -> None:
-    """Notice from now on the system calls that use watched memory, in the modules that are loaded now.
-
-    Such a call is told as an access of the host, and does its work. The watch stays until the process ends.
-    """
-
-class PauseOfWatch:
-    """Context manager during which no access to the host's memory is noticed."""
-
-    def __init__(self) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, *error: object) -> None: ...
+    def __init__(self, function: int, itemsize: int, lanes: int, most_blocks: int) -> None: ...
+    def fill_integers(self, state: PhiloxState, stream: int, out: int, size: int, low: int, range: int) -> int: ...
+    def capture_integers(self, state: CapturedState, stream: int, out: int, size: int, low: int, range: int) -> int: ...
+    def fill_reals(self, state: PhiloxState, stream: int, out: int, size: int, first: float, second: float) -> int: ...
+    def capture_reals(
+        self, state: CapturedState, stream: int, out: int, size: int, first: float, second: float
+    ) -> int: ...
 
 class ArrayAddresses:
     """The addresses of the arrays of ``type``. Descriptors read the addresses faster than attributes would.
@@ -705,20 +415,6 @@ class KernelParameters:
     """
 
     def __init__(self, parameters: Sequence[tuple[str, int, int]], arrays: ArrayAddresses | None = None) -> None: ...
-    @property
-    def list(self) -> list[tuple[str, int, int]]:
-        """Return the kind, the size and the offset of each parameter."""
-    @property
-    def nbytes(self) -> int:
-        """Return the size of the packed arguments."""
-    def pack(self, name: str, args: tuple[Any, ...]) -> bytes:
-        """Return the bytes of ``args``, the arguments of the kernel ``name``.
-
-        Raises:
-            TypeError: The number of arguments differs from the number of parameters, or an argument has another type or
-                size than its parameter.
-            OverflowError: A number does not fit into its parameter.
-        """
 
 class KernelLauncher:
     """A compiled kernel on the devices on which the kernel is loaded.
@@ -853,38 +549,469 @@ class CallGroup:
 
         Args:
             call: The function.
-            columns: The arguments. A tuple has an item for each call; any other object is the argument of all calls.
+            columns: The arguments. A tuple has an item for each call; any other object is the argument of all
+                calls.
         """
 
 pack_capacities: tuple[int, int]
 """The most arrays in a small table and in a large table of arrays to pack."""
 
-def pack_tables(target: int, arrays: Sequence[tuple[int, int, int]], large: bool) -> list[tuple[bytes, int, int]]:
-    """Return the launches of the kernel that packs arrays: the table, the number of blocks, and the threads of a block.
+class Settings:
+    """The options of the caching allocator."""
+
+    def __init__(self) -> None: ...
+    @property
+    def max_split_size(self) -> int: ...
+    @max_split_size.setter
+    def max_split_size(self, arg: int, /) -> None: ...
+    @property
+    def max_non_split_rounding(self) -> int: ...
+    @max_non_split_rounding.setter
+    def max_non_split_rounding(self, arg: int, /) -> None: ...
+    @property
+    def garbage_collection_threshold(self) -> float: ...
+    @garbage_collection_threshold.setter
+    def garbage_collection_threshold(self, arg: float, /) -> None: ...
+    @property
+    def expandable_segments(self) -> bool: ...
+    @expandable_segments.setter
+    def expandable_segments(self, arg: bool, /) -> None: ...
+    @property
+    def trim_always(self) -> bool: ...
+    @trim_always.setter
+    def trim_always(self, arg: bool, /) -> None: ...
+    @property
+    def rejects_beyond_limit(self) -> bool: ...
+    @rejects_beyond_limit.setter
+    def rejects_beyond_limit(self, arg: bool, /) -> None: ...
+    @property
+    def roundup_power2_divisions(self) -> list[int]: ...
+    @roundup_power2_divisions.setter
+    def roundup_power2_divisions(self, arg: Sequence[int], /) -> None: ...
+
+class Source:
+    """A source of memory other than the caching allocator."""
+
+class PythonSource(Source):
+    """A source that is a Python object.
 
     Args:
-        target: The address of the flat array.
-        arrays: The address, the bytes and the place in the flat array of each array.
-        large: Whether the tables are large.
+        pool: An object with two methods. ``allocate(size, device, stream)`` returns an object that keeps the memory,
+            with the address as ``ptr``. ``empty_cache(device)`` gives back the memory that is kept for later.
+        reports_segments: Whether the pool takes its segments from :meth:`Ledger.allocate_segment`.
+        unit: The number of bytes of which every size is made a multiple.
     """
 
-class FillKernel:
-    """A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
+    def __init__(self, pool: object, reports_segments: bool, unit: int) -> None: ...
 
-    The methods return a status. A failure leaves the state unchanged. The status is 201 if the thread has no current
-    context. The status of the ``fill`` methods is 900 if the stream is capturing.
+class LibrarySource(Source):
+    """Two functions with the signatures of torch's pluggable allocator; ``owner`` keeps their library loaded."""
 
-    Raises:
-        RuntimeError: The machine has no driver.
+    def __init__(self, allocate: int, free: int, owner: object) -> None: ...
+
+class Tracker:
+    """Measures allocations while it is attached to the ledger of a device."""
+
+    def __init__(self, of_thread: bool) -> None: ...
+
+class Stacks(enum.IntEnum):
+    """The choice of the stacks that the history notes."""
+
+    NONE = 0
+
+    LIVE = 1
+
+    ALLOCATIONS = 2
+
+    ALL = 3
+
+def listen_to_segments(function: Callable[[], object] | None) -> None:
+    """Let the main thread call ``function`` soon after memory of a segment came from the driver or went back.
+
+    Segments that follow each other closely share a call. None ends the calls.
     """
 
-    def __init__(self, function: int, itemsize: int, lanes: int, most_blocks: int) -> None: ...
-    def fill_integers(self, state: PhiloxState, stream: int, out: int, size: int, low: int, range: int) -> int: ...
-    def fill_reals(self, state: PhiloxState, stream: int, out: int, size: int, first: float, second: float) -> int: ...
-    def capture_integers(self, state: CapturedState, stream: int, out: int, size: int, low: int, range: int) -> int: ...
-    def capture_reals(
-        self, state: CapturedState, stream: int, out: int, size: int, first: float, second: float
-    ) -> int: ...
+class ExpectedCapture:
+    """A time in which no event is recorded for page-locked memory: until :meth:`end`, or until the object dies."""
+
+    def end(self) -> None:
+        """End the time. A second call does nothing."""
+
+class Ledger:
+    """The ledger of all devices, through which every allocation goes.
+
+    Args:
+        driver: The table of the devices.
+        devices: The number of devices.
+        settings: The options of the caching allocator.
+        fail_memory: A function that raises the error for a lack of memory: ``fail_memory(**facts)``.
+        fail_driver: A function that raises the error for a call that failed: ``fail_driver(status, call)``.
+        relieve: A function that may free memory of a device without room: ``relieve(device, size)`` returns whether to
+            try the allocation again. None for no function.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        devices: int,
+        settings: Settings,
+        fail_memory: Callable[..., NoReturn],
+        fail_driver: Callable[[int, str], NoReturn],
+        relieve: Callable[[int, int], bool] | None = None,
+    ) -> None: ...
+    def allocate(self, device: int, size: int, stream: int) -> int:
+        """Return the address of ``size`` bytes for use on ``stream``."""
+
+    def free(self, address: int) -> bool:
+        """Free the allocation that begins at ``address``.
+
+        Returns:
+            False, with nothing changed, if no live allocation begins there.
+        """
+
+    def record_stream(self, device: int, address: int, stream: int) -> bool:
+        """Note that ``stream`` uses the allocation: once freed, its memory is reused only after that stream's work.
+
+        Returns:
+            False if no live allocation begins at ``address``.
+        """
+
+    def stream_created(self, device: int, stream: int) -> None:
+        """Let the ledger ask the driver about the stream by its handle."""
+
+    def stream_about_to_be_destroyed(self, device: int, stream: int) -> None:
+        """Forbid the ledger to use the handle of the stream."""
+
+    def size_of(self, device: int, address: int) -> int:
+        """Return the size of the allocation that begins at ``address``, 0 if no live allocation begins there."""
+
+    def stream_of(self, device: int, address: int) -> int | None:
+        """Return the handle of the stream for which the allocation that begins at ``address`` was made.
+
+        Returns:
+            None if no live allocation begins there, if the stream is destroyed, or if the stream is the default stream
+            of another thread.
+        """
+
+    def stack_of(self, device: int, address: int) -> int:
+        """Return the number of the Python stack of the allocation that begins at ``address``.
+
+        Returns:
+            0 if no live allocation begins there, or if its stack is not noted.
+        """
+
+    def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
+        """Return the block that contains ``address``; None if no block contains the address.
+
+        The call visits the segments and the blocks of one segment.
+
+        Returns:
+            The address of the block, the requested size, the size, whether the block is allocated, and whether the
+            block belongs to a private pool.
+        """
+
+    def can_move(self, device: int, address: int) -> bool:
+        """Return whether the program may keep the contents of the allocation that begins at ``address`` elsewhere.
+
+        Returns:
+            False if no live allocation begins there, if a graph or a capture needs the address, and for memory of a
+            private pool.
+        """
+
+    def sharing_of(
+        self, device: int, address: int
+    ) -> tuple[int, int, list[int], list[tuple[int, int]], tuple[int, int] | None, int] | None:
+        """Return how other processes can open the allocation that begins at ``address``, None if none begins there.
+
+        Returns:
+            The address and the size of the block; the handles of the streams that use it, as far as this thread has
+            handles for them; the address and the size of each piece of physical memory that contains the block, in
+            order and without gaps; the address and the size of the allocation of the driver that contains the block;
+            and the number of the piece that was created last. There are no pieces outside of expandable segments, and
+            the number is then 0. There is no allocation inside of them, and if the driver knows none. A process counts
+            the pieces that it creates. So pieces with the same addresses and the same last number are the same physical
+            memory.
+        """
+
+    def export_piece(self, device: int, address: int) -> int:
+        """Return a new file descriptor for the piece of physical memory that begins at ``address``.
+
+        The caller closes the descriptor, and keeps an allocation in the piece until then.
+        """
+
+    def import_pieces(self, device: int, pieces: Sequence[tuple[int, int]]) -> int:
+        """Map pieces of another process side by side, and return the address.
+
+        Args:
+            device: The device.
+            pieces: A descriptor and the size of each piece. The descriptors stay the caller's.
+        """
+
+    def use(self, device: int) -> None:
+        """Take the device into use, so that the device can access all imported memory that its links reach.
+
+        A device with an active context can access the memory that is imported later.
+        """
+
+    def release_imported(self, device: int, address: int) -> bool:
+        """Unmap what :meth:`import_pieces` has mapped at ``address``; return False if nothing was mapped there."""
+
+    def empty_cache(self, device: int, keep_spare: bool = False) -> None:
+        """Give free memory back to the device, but not the small pool for the next capture if ``keep_spare``."""
+
+    def cupy_functions(self, current_stream: object, begin: Callable[[int], object]) -> tuple[int, int, int]:
+        """Return ``param``, ``malloc`` and ``free`` for ``CFunctionAllocator``; the ledger then lives for ever.
+
+        Args:
+            current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
+            begin: A function that is called with the index of a device before the first allocation on the device.
+        """
+
+    def cupy_segment_functions(self, current_stream: object, refuse: Callable[[], NoReturn]) -> tuple[int, int, int]:
+        """Return the same functions for the segments of a CuPy pool.
+
+        Args:
+            current_stream: The same as for :meth:`cupy_functions`.
+            refuse: A function that raises the exception that the pool takes for a lack of memory.
+        """
+
+    def allocate_segment(self, device: int, size: int) -> int:
+        """Return the address of a new segment for a source that reports its segments, 0 if there is no memory."""
+
+    def free_segment(self, device: int, address: int) -> None:
+        """Give back a segment of :meth:`allocate_segment`."""
+
+    def share(self) -> None:
+        """Let the functions that torch loads use this ledger, which then lives for ever."""
+
+    def change_source(self, source: Source | None) -> bool:
+        """Take memory from ``source``, or from the caching allocator for None.
+
+        Returns:
+            False, with nothing changed, if memory was allocated before.
+        """
+
+    def change_settings(self, settings: Settings) -> None: ...
+    def set_padding(self, padding: int) -> None:
+        """Leave ``padding`` bytes, a multiple of 512, behind each later allocation of the caching allocator."""
+
+    def keep_stacks(self, wanted: bool) -> None:
+        """Note the stacks of later allocations also while no history is recorded, or no longer do so."""
+
+    def set_poison(self, value: int) -> None:
+        """Fill memory with the byte ``value``, in stream order, when it is handed out and when it is freed."""
+
+    @property
+    def caching(self) -> bool: ...
+    @caching.setter
+    def caching(self, arg: bool, /) -> None: ...
+    def next_pool(self) -> int: ...
+    def create_pool(
+        self, device: int, id: tuple[int, int], library: Source | None, split: bool, use_on_oom: bool
+    ) -> None: ...
+    def release_pool(self, device: int, id: tuple[int, int]) -> None: ...
+    def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
+    def begin_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None: ...
+    def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
+        """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
+
+    def expect_capture(self) -> ExpectedCapture:
+        """Wait until no thread records an event behind all work of a device, and let none be recorded.
+
+        Before that, the memory of released graphs that no work uses is made ready for the capture.
+        """
+
+    def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
+        """Let allocations on the streams of a capture come from a pool, and keep the memory that this thread frees.
+
+        The graph of the capture uses the pool.
+
+        Args:
+            id: The pool.
+            device: The device of the stream.
+            stream: The stream on which the capture has begun.
+
+        Returns:
+            The number of the capture.
+        """
+
+    def end_capture(self, capture: int) -> None:
+        """Let memory be allocated and freed as before the capture."""
+
+    def begin_part(self, capture: int, device: int, stream: int) -> int:
+        """Treat what ``stream`` has begun to capture as a part of ``capture``, and return the number of the part."""
+
+    def end_part(self, part: int) -> None:
+        """End a part of a capture; nothing happens if there is no such part."""
+
+    def has_capture(self, capture: int) -> bool:
+        """Return whether the capture has begun and has not ended."""
+
+    def hold(self, addresses: Sequence[int], capture: int) -> list[int]:
+        """Keep the allocations that contain these addresses and are older than the capture; return where they begin.
+
+        Page-locked allocations of the host are kept too. Their addresses are returned as they are.
+        """
+
+    def release_holds(self, held: Sequence[int], replayed: bool) -> None:
+        """Release the allocations that :meth:`hold` returned.
+
+        Args:
+            held: The allocations.
+            replayed: Whether the graph was launched. The allocations are then released after the work of the
+                devices.
+        """
+
+    def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
+        """Release the allocations that :meth:`hold` returned, and the pool.
+
+        Args:
+            id: The pool.
+            held: The allocations.
+            replayed: Whether the graph was launched. The allocations are then released after the work of the
+                devices.
+        """
+
+    def set_memory_fraction(self, device: int, fraction: float) -> None: ...
+    def memory_fraction(self, device: int) -> float: ...
+    def statistics(self, device: int) -> dict[str, int]: ...
+    def allocated(self, device: int) -> int: ...
+    def peak_allocated(self, device: int) -> int: ...
+    def reserved(self, device: int) -> int: ...
+    def peak_reserved(self, device: int) -> int: ...
+    def reset_peaks(self, device: int) -> None: ...
+    def reset_accumulated(self, device: int) -> None: ...
+    def attach(self, device: int, tracker: Tracker) -> None: ...
+    def detach(self, device: int, tracker: Tracker) -> None: ...
+    def read(self, device: int, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
+    def record_history(self, stacks: Stacks, capacity: int, skipped: int, clear: bool) -> None: ...
+    def stop_history(self) -> None: ...
+    def take_segment_changes(self) -> list[tuple[int, int]]:
+        """Return how many bytes of segments came from the driver and went back since the last call.
+
+        Returns:
+            Both numbers for each device, and then those of the page-locked memory of the host.
+        """
+
+    def set_metadata(self, text: str) -> None: ...
+    def metadata(self) -> str: ...
+    def snapshot(
+        self, pool: tuple[int, int] | None, traces: bool
+    ) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]: ...
+    def host_statistics(self) -> dict[str, int]:
+        """Return the statistics of the page-locked memory of the host."""
+
+    def host_snapshot(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the segments of page-locked memory and their events, with the keys of those of a device."""
+
+    def attach_to_host(self, tracker: Tracker) -> None:
+        """Let ``tracker``, which is attached to no device, measure page-locked memory."""
+
+    def detach_from_host(self, tracker: Tracker) -> None: ...
+    def read_host(self, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
+    def reset_host_peaks(self) -> None: ...
+    def reset_host_accumulated(self) -> None: ...
+    def change_host_settings(
+        self, registers_pages: bool, threads: int, reserved_segment: int, background_thread: bool
+    ) -> None:
+        """Set the options of page-locked memory; segments that exist stay as they are.
+
+        Args:
+            registers_pages: Whether segments are pages of the process that the driver locks.
+            threads: The number of threads that touch such pages before.
+            reserved_segment: The bytes of the first segment for small blocks; 0 for the usual size.
+            background_thread: Whether a thread asks the devices about freed blocks.
+        """
+
+    def begin_host_rest(self) -> None:
+        """Let the thread of the settings ask nothing until :meth:`end_host_rest`."""
+
+    def end_host_rest(self) -> None: ...
+    def host_allocation_at(self, address: int) -> tuple[int, int]:
+        """Return address and size of the page-locked allocation that contains ``address``; zeros if none does."""
+
+    def empty_host_cache(self) -> None:
+        """Give unused page-locked memory back to the driver, after the work of all devices."""
+
+    def abandon(self) -> None:
+        """Let frees do nothing; for a forked child."""
+
+    def close(self) -> None:
+        """Let frees change the statistics only; for a process that is exiting."""
+
+class OwnedMemory:
+    """A base of the blocks of emulated devices. The object frees its memory when the object dies.
+
+    The memory is the buffer of the object.
+
+    Attributes:
+        device: The index of the device of the memory.
+        ptr: The address; 0 if there is no memory.
+        size: The size in bytes, which may be larger than the requested size.
+        requested: The requested size.
+    """
+
+    device: int
+    ptr: int
+    size: int
+    requested: int
+    def free(self) -> None:
+        """Free the memory now, even if arrays in it are alive, which an error has left unfinished."""
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def allocate_memory(type: type[_Memory], ledger: Ledger, device: int, size: int, stream: int) -> _Memory:
+    """Return an object of ``type`` with new memory for ``stream``; an object without memory if ``size`` is 0."""
+
+class PageLockedMemory:
+    """Page-locked memory of the host. The object gives its memory back to the ledger when the object dies.
+
+    The memory is the buffer of the object.
+
+    Attributes:
+        ptr: The address; 0 if there is no memory.
+        size: The requested size in bytes.
+        block_size: The size of the block, which may be larger.
+    """
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def block_size(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def allocate_page_locked(ledger: Ledger, size: int) -> PageLockedMemory:
+    """Return new page-locked memory; an object without memory if ``size`` is 0."""
+
+class PageLockedArrays:
+    """Makes NumPy arrays in page-locked memory, without a Python frame.
+
+    Args:
+        ledger: The ledger that gives the memory.
+        functions: The capsule ``_ARRAY_API`` of NumPy.
+        array: ``numpy.ndarray``.
+        dtype: ``numpy.dtype``.
+    """
+
+    def __init__(self, ledger: Ledger, functions: object, array: type, dtype: type) -> None: ...
+    def make(self, shape: object, dtype: object) -> Any:
+        """Return a new array in row-major order with uninitialised elements.
+
+        Returns:
+            The array; None if the array would have no elements, too many bytes, or Python objects as elements, and if
+            ``shape`` is neither an exact integer nor an exact tuple of them.
+
+        Raises:
+            TypeError: ``dtype`` is no dtype.
+            AcceleratorError: The driver has no more page-locked memory.
+        """
+
+def frames_of(stack: int) -> list[dict[str, Any]]:
+    """Return the name, filename and line of each frame of a noted stack, innermost first."""
+
+def note_stack() -> int:
+    """Return the number of the Python stack of this thread, which :func:`frames_of` takes."""
 
 def block_allocator(allocate: Callable[..., Any], memory: object, size: object) -> Callable[..., Any]:
     """Return an allocator for CuPy that sets the size of the memory to the size of its block.
@@ -954,6 +1081,12 @@ def current_device_call(ask: Callable[[], int]) -> Callable[[], int]:
     CUDA runtime, once in each thread. If the driver was in use before a fork, the child always calls ``ask``.
     """
 
+def page_locked_pointers(ledger: Ledger, pointer: Callable[[PageLockedMemory, int], Any]) -> Callable[[int], Any]:
+    """Return an allocator for CuPy, which takes a number of bytes and returns ``pointer(memory, 0)``."""
+
+def forwarder(target: Callable[..., Any]) -> Forwarder:
+    """Return a function that calls its attribute ``target``, which can be replaced."""
+
 def cleanup_on_error(function: _F, mend: Callable[[Any], object]) -> _F:
     """Return a method that calls ``function`` and, if that raises, calls ``mend(self)`` until ``mend`` returns.
 
@@ -995,97 +1128,349 @@ class StreamScope:
         self, type: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-class EventFinalizer:
-    """A base of :class:`tcuda.Event`: the death of an event that has a CUDA event calls its ``_release()``."""
+class StreamMethods:
+    """The methods of a stream that make the stream a context manager, in which the stream is current."""
 
-    cuda_event: int
-    def __del__(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None: ...
 
-class OwnedMemory:
-    """A base of the blocks of emulated devices. The object frees its memory when the object dies.
-
-    The memory is the buffer of the object.
-
-    Attributes:
-        device: The index of the device of the memory.
-        ptr: The address; 0 if there is no memory.
-        size: The size in bytes, which may be larger than the requested size.
-        requested: The requested size.
-    """
-
-    device: int
-    ptr: int
-    size: int
-    requested: int
-    def free(self) -> None:
-        """Free the memory now, even if arrays in it are alive, which an error has left unfinished."""
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-
-def allocate_memory(type: type[_Memory], ledger: Ledger, device: int, size: int, stream: int) -> _Memory:
-    """Return an object of ``type`` with new memory for ``stream``; an object without memory if ``size`` is 0."""
-
-class PageLockedMemory:
-    """Page-locked memory of the host. The object gives its memory back to the ledger when the object dies.
-
-    The memory is the buffer of the object.
-
-    Attributes:
-        ptr: The address; 0 if there is no memory.
-        size: The requested size in bytes.
-        block_size: The size of the block, which may be larger.
-    """
-
-    @property
-    def ptr(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def block_size(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-
-def listen_to_segments(function: Callable[[], object] | None) -> None:
-    """Let the main thread call ``function`` soon after memory of a segment came from the driver or went back.
-
-    Segments that follow each other closely share a call. None ends the calls.
-    """
-
-def allocate_page_locked(ledger: Ledger, size: int) -> PageLockedMemory:
-    """Return new page-locked memory; an object without memory if ``size`` is 0."""
-
-def page_locked_pointers(ledger: Ledger, pointer: Callable[[PageLockedMemory, int], Any]) -> Callable[[int], Any]:
-    """Return an allocator for CuPy, which takes a number of bytes and returns ``pointer(memory, 0)``."""
-
-class PageLockedArrays:
-    """Makes NumPy arrays in page-locked memory, without a Python frame.
+def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None:
+    """Let scopes find the calls of the runtime by ``function``.
 
     Args:
-        ledger: The ledger that gives the memory.
-        functions: The capsule ``_ARRAY_API`` of NumPy.
-        array: ``numpy.ndarray``.
-        dtype: ``numpy.dtype``.
+        function: A function that initialises the runtime. The function returns a tuple of ``getDevice``, ``setDevice``,
+            ``currentStream``, ``useStream``, ``enterStream``, ``exitStream`` and ``defaultStream``, and whether the
+            calls may be kept.
     """
 
-    def __init__(self, ledger: Ledger, functions: object, array: type, dtype: type) -> None: ...
-    def make(self, shape: object, dtype: object) -> Any:
-        """Return a new array in row-major order with uninitialised elements.
+def forget_scopes() -> None:
+    """Forget the calls of the runtime, and the scopes of all threads; for a forked child."""
 
-        Returns:
-            The array; None if the array would have no elements, too many bytes, or Python objects as elements, and if
-            ``shape`` is neither an exact integer nor an exact tuple of them.
+class EmulatedMemory:
+    """The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``."""
 
-        Raises:
-            TypeError: ``dtype`` is no dtype.
-            AcceleratorError: The driver has no more page-locked memory.
+    def __init__(self, limit: int) -> None: ...
+    def allocate(self, size: int, exportable: bool = True) -> int:
+        """Return the address of a new block of ``size`` bytes, or 0 if the limit or the host refuses the block.
+
+        Other processes can import the block if it is ``exportable``.
         """
 
-class Forwarder:
-    """A function that calls ``target``, with the same arguments."""
+    def release(self, address: int) -> bool:
+        """Free the block that begins at ``address``; return False, with nothing changed, if no block begins there."""
 
-    target: Callable[..., Any]
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def block_at(self, address: int) -> tuple[int, int] | None:
+        """Return ``(address, size)`` of the live block or the mapped range that contains ``address``."""
 
-def forwarder(target: Callable[..., Any]) -> Forwarder:
-    """Return a function that calls its attribute ``target``, which can be replaced."""
+    def bounds(self) -> list[tuple[int, int]]:
+        """Return the start and the end of a few ranges, in which the memory lies that :meth:`block_at` knows."""
+
+    def is_unmapped(self, address: int) -> bool:
+        """Return whether ``address`` is reserved and not mapped."""
+
+    def descriptor(self) -> int:
+        """Return the descriptor of the file in which the memory lies, or -1 if the memory is private."""
+
+    def place_of(self, address: int) -> tuple[int, int] | None:
+        """Return the offset in the file, and the size, of the exportable block that contains ``address``."""
+
+    def import_block(self, descriptor: int, offset: int, size: int) -> int:
+        """Return the address of a block that lies in another process's file, or 0 after a failure.
+
+        The block does not count as used.
+        """
+
+    def close_import(self, address: int) -> bool:
+        """Unmap the imported block that begins at ``address``; return False if no such block begins there."""
+
+    def keep_freed(self) -> None:
+        """Keep memory accessible that is freed or unmapped from now on, for work that still has to be done.
+
+        The memory counts as free. Its addresses are not used again before :meth:`give_back`.
+        """
+
+    def give_back(self) -> None:
+        """Give the kept memory back to the system."""
+
+    @property
+    def kept(self) -> int:
+        """Return the bytes that :meth:`keep_freed` keeps."""
+
+    @property
+    def limit(self) -> int: ...
+    @property
+    def used(self) -> int:
+        """Return how many bytes are in use, each block rounded up to a multiple of 512."""
+
+    @property
+    def live(self) -> int:
+        """Return the number of blocks, imported blocks, mappings and reservations."""
+
+class EmulatedDriver(Driver):
+    """The table of emulated devices.
+
+    Args:
+        memories: The memory of each device.
+        streams: An object with the stream and event entries of the table as methods.
+    """
+
+    def __init__(self, memories: Sequence[EmulatedMemory], streams: object) -> None: ...
+
+def copy_rows(target: int, target_pitch: int, source: int, source_pitch: int, width: int, rows: int) -> None:
+    """Copy ``rows`` rows of ``width`` bytes of the host; a pitch is the bytes from one row to the next."""
+
+def regions_of_items(
+    places: bytes, itemsize: int, most: int
+) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], bool]]:
+    """Return the regions of items at given addresses.
+
+    Args:
+        places: The addresses in ascending order, each in 8 bytes of the order of the machine.
+        itemsize: The bytes of an item.
+        most: The most exact regions. Beyond this number, the regions are a few ranges with all items in them.
+
+    Returns:
+        The address, the bytes of an item, the lengths and the strides of each region, and whether the region has no
+        bytes but those of the items.
+    """
+
+class EmulatedFunction:
+    """A kernel of a :class:`EmulatedModule`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> list[tuple[str, int, int]]:
+        """Return the kind, the size and the offset of each parameter.
+
+        The kinds are those of :class:`KernelParameters`.
+        """
+
+    @property
+    def argument_bytes(self) -> int:
+        """Return the size of the buffer in which the arguments lie at their offsets."""
+
+    @property
+    def module_memory(self) -> list[tuple[int, int, bool]]:
+        """Return the beginning and the end of each part of the module that can be read, and whether it is code."""
+
+class EmulatedModule:
+    """A load, with its own variables, of a shared library that the C++ compiler has made of CUDA C++ source.
+
+    Args:
+        library: The bytes of the library.
+
+    Raises:
+        RuntimeError: The library cannot be loaded, or was made by another version of tcuda.
+    """
+
+    def __init__(self, library: bytes) -> None: ...
+    def function(self, name: str) -> EmulatedFunction | None:
+        """Return the kernel that the source lists as ``name``, or whose symbol is ``name``."""
+
+    def symbol(self, name: str) -> tuple[int, int] | None:
+        """Return the address and the size of a global variable."""
+
+    @property
+    def kernels(self) -> list[str]:
+        """Return the names of the kernels, in the order of the source."""
+
+class KernelAccess:
+    """One of the two accesses of a :class:`KernelRace`."""
+
+    @property
+    def kind(self) -> str:
+        """``"read"``, ``"write"``, ``"volatile read"``, ``"volatile write"`` or ``"atomic"``."""
+
+    @property
+    def code(self) -> int:
+        """The place behind the access in the library; 0 if the launch has too many places to tell them apart."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of the access."""
+
+    @property
+    def thread(self) -> tuple[int, int, int]: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+
+class KernelRace:
+    """Two accesses of different threads to the same memory that nothing orders, and of which one writes."""
+
+    @property
+    def address(self) -> int:
+        """The first byte that both accesses touch."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that both accesses touch."""
+
+    @property
+    def first(self) -> KernelAccess: ...
+    @property
+    def second(self) -> KernelAccess: ...
+    @property
+    def missing(self) -> str:
+        """What would order the accesses: ``"barrier"``, ``"warp barrier"``, ``"atomic"``, ``"fence"`` or ``"scope"``.
+
+        ``"fence"`` is a fence beside an atomic function, and ``"scope"`` is a function for all threads of the device in
+        the place of one for the threads of the block.
+        """
+
+    @property
+    def same_value(self) -> bool:
+        """Whether both accesses write, and have always written the same bytes."""
+
+    @property
+    def count(self) -> int:
+        """The races that were seen between the same two places of the code."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether the memory is shared memory."""
+
+class EmulatedLaunch:
+    """A launch of a kernel on the processor.
+
+    Args:
+        function: The kernel.
+        grid: The number of blocks along each axis.
+        block: The number of threads of a block along each axis, at most 1,024 in all.
+        arguments: The arguments, packed.
+        shared: The bytes of dynamic shared memory of a block, at most 232,448.
+        ranges: The beginning and the end of each piece of memory that the kernel may use.
+        strict: Whether all threads of a block must reach its barriers. A GPU does not count threads that have returned.
+        patience: The seconds for which threads may spin while no thread of the block returns or leaves a barrier.
+        recorded: Whether the launch notes the memory of devices that the kernel reads and writes.
+        finds_changes: Whether a byte that was read, and that has another value at the end, counts as written. Without
+            ``-fsanitize=thread``, gcc tells nothing about a write after a read of the same memory.
+        variables: The beginning and the end of each global variable of the module, which is memory of a device. All
+            other variables of the module are shared memory.
+        races: Whether the launch looks for races between its threads. The module must be built with ``races``.
+        marked: Whether the launch looks for reads of bytes that nothing has written.
+        strict_marks: Whether no object of the module has bytes that nobody writes, such as padding. Then a read of a
+            number with one unwritten byte counts. Otherwise all bytes of the read must be unwritten.
+        marks: The beginning and the end of each block with bytes that nothing has written, and the address of its
+            marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
+            memory, which has no contents when a block of threads begins.
+        marks_shared: Whether the dynamic shared memory has marks, too.
+
+    Raises:
+        ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
+            the parameters of the kernel.
+    """
+
+    def __init__(
+        self,
+        function: EmulatedFunction,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        arguments: bytes,
+        shared: int,
+        ranges: Sequence[tuple[int, int]],
+        strict: bool = True,
+        patience: float = 30.0,
+        recorded: bool = False,
+        finds_changes: bool = False,
+        variables: Sequence[tuple[int, int]] = (),
+        races: bool = False,
+        marked: bool = False,
+        strict_marks: bool = False,
+        marks: Sequence[tuple[int, int, int]] = (),
+        marks_shared: bool = False,
+    ) -> None: ...
+    def allow(self, begin: int, end: int) -> None:
+        """Let the kernel use the memory from ``begin`` to ``end``.
+
+        Raises:
+            RuntimeError: Another thread is in :meth:`run`.
+        """
+
+    def mark(self, begin: int, end: int, marks: int) -> None:
+        """Let the launch know of a block with unwritten bytes, before the block is allowed.
+
+        Args:
+            begin: The beginning of the block.
+            end: The end of the block.
+            marks: The address of the marks.
+        """
+
+    def run(self) -> tuple[Any, ...] | None:
+        """Run the kernel; Python's lock is given back meanwhile.
+
+        Returns:
+            None when the kernel has ended. After the kernel has ended or failed, later calls return the same again.
+
+            ``("access", address, size, write, thread, block)`` if a thread wants to use memory outside of the ranges.
+            The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
+
+            ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``.
+
+        Raises:
+            RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.
+        """
+
+    @property
+    def codes(self) -> list[int]:
+        """The places of the code of the result of :meth:`run`: an access, a failure, or all waiting threads.
+
+        A place is behind a call; 0 if the place is not known.
+        """
+
+    @property
+    def recorded(self) -> list[tuple[int, int]]:
+        """The beginning and the end of each piece of memory of devices that the launch may use, in ascending order."""
+
+    def accesses(
+        self, cuts: Sequence[int], most: int
+    ) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], int, bool]]:
+        """Return the memory that the kernel has read and written, once :meth:`run` has returned None.
+
+        Args:
+            cuts: Addresses in ascending order. No region goes beyond two neighbouring addresses.
+            most: The most exact regions between two neighbouring addresses.
+
+        Returns:
+            The address, the bytes of an item, the lengths and the strides of each region; 1 for reads, 2 for writes and
+            3 for both; whether the kernel has used all bytes of the region.
+        """
+
+    def races(self) -> list[KernelRace]:
+        """Return the races that the launch has found, the first of each pair of places of the code, at most 256.
+
+        Raises:
+            MemoryError: The machine had too little memory for the search.
+        """
+
+    @property
+    def races_left_out(self) -> int:
+        """The pairs of places of the code with races that :meth:`races` leaves out."""
+
+    def keep_marks(self) -> list[tuple[int, int]]:
+        """Set the marks of the bytes that the launch has written.
+
+        Returns:
+            The beginning of each block with such bytes, and their number.
+        """
+
+    @property
+    def unwritten_reads(self) -> list[tuple[int, int, int, tuple[int, int, int], tuple[int, int, int], int]]:
+        """The reads of bytes that nothing has written, for each of the first 64 places of the code that read so.
+
+        An item has the address and the size of the first read, the number of reads, and the thread, the block and the
+        place of the first read, as :attr:`codes` has places.
+        """
+
+    @property
+    def unreached(self) -> tuple[int, int] | None:
+        """Return how many threads of a block waited at a barrier, and how many threads had returned before.
+
+        None if all threads of each block reached the barriers, or if the launch is strict.
+        """
 
 class EmulatedArray:
     """The base of the arrays of emulated devices, which has the members of an array.
@@ -1096,11 +1481,11 @@ class EmulatedArray:
         _base: The array of which the array is a view; None if there is none.
     """
 
-    _host: npt.NDArray[Any]
+    _host: numpy.typing.NDArray[Any]
     _block: Any
     _base: Any
     @classmethod
-    def _part_of(cls, base: EmulatedArray, host: npt.NDArray[Any], /) -> Self:
+    def _part_of(cls, base: EmulatedArray, host: numpy.typing.NDArray[Any], /) -> Self:
         """Return the array whose elements are those of ``host``, which a basic index selects from ``base``."""
 
 class EmulatedArrays:
@@ -1114,14 +1499,14 @@ class EmulatedArrays:
     """
 
     def __init__(
-        self,
-        memory: type[OwnedMemory],
-        array: type[Any],
-        functions: object,
-        dtypes: dict[Any, np.dtype[Any] | None],
+        self, memory: type[OwnedMemory], array: type[Any], functions: object, dtypes: dict[Any, numpy.dtype[Any] | None]
     ) -> None: ...
     def use(self, type: type[EmulatedArray]) -> None:
         """Make arrays of the class ``type``."""
+
+    def slice(self, array: EmulatedArray, slice: slice) -> Any:
+        """Return ``array[slice]``; None if an end of the slice does not fit into 64 bits."""
+
     def create(self, shape: object, dtype: object, ledger: Callable[[], Ledger], work: EmulatedWork) -> Any:
         """Return a new array in row-major order, on the current stream.
 
@@ -1135,41 +1520,6 @@ class EmulatedArrays:
             The array; None if Python must read an argument, if the array has no elements or does not fit into memory,
             or if work is not done at once.
         """
-    def slice(self, array: EmulatedArray, slice: slice) -> Any:
-        """Return ``array[slice]``; None if an end of the slice does not fit into 64 bits."""
-
-class EmulatedClock:
-    """The base of the clock of emulated devices.
-
-    Args:
-        lock: A lock of Python.
-
-    Attributes:
-        _lock: The lock.
-        _now: The time in nanoseconds. A time after the year 292 becomes that year.
-    """
-
-    @property
-    def _lock(self) -> Any: ...
-    _now: int
-    def __init__(self, lock: Any) -> None: ...
-
-class EmulatedTimeline:
-    """The base of the streams of emulated devices.
-
-    Attributes:
-        ready: The time, in nanoseconds, at which the work of the stream is complete. A time after the year 292 becomes
-            that year.
-        device: The index of the device.
-        multiprocessors: The number of multiprocessors that the kernels of the stream run on.
-        blocking: Whether the stream and the default stream of its device wait for each other.
-    """
-
-    ready: int
-    device: int
-    multiprocessors: int
-    blocking: bool
-    def __init__(self) -> None: ...
 
 class EmulatedThread:
     """The current device and the current streams of the calling thread.
@@ -1182,22 +1532,28 @@ class EmulatedThread:
         device: The current device.
     """
 
-    device: int
     def __init__(self, devices: int, default_stream: object) -> None: ...
+    @property
+    def device(self) -> int: ...
+    @device.setter
+    def device(self, arg: int, /) -> None: ...
     def current_stream(self, device: int = -1) -> Any:
         """Return the current stream of ``device`` (-1: the current device)."""
+
     def use_stream(self, stream: Any, /) -> None:
         """Make ``stream`` current.
 
         Raises:
             RuntimeError: ``stream`` is not on the current device.
         """
+
     def enter_stream(self, stream: Any, /) -> None:
         """Make ``stream`` current until :meth:`exit_stream`. As in CuPy, :meth:`use_stream` changes nothing of that.
 
         Raises:
             RuntimeError: ``stream`` is not on the current device.
         """
+
     def exit_stream(self) -> None:
         """Restore the stream that was entered on the same device before the last one.
 
@@ -1227,6 +1583,54 @@ class KernelTime:
             multiprocessors: The number of multiprocessors that the kernel runs on; all of them if 0.
         """
 
+class EmulatedClock:
+    """The base of the clock of emulated devices.
+
+    Args:
+        lock: A lock of Python.
+
+    Attributes:
+        _lock: The lock.
+        _now: The time in nanoseconds. A time after the year 292 becomes that year.
+    """
+
+    def __init__(self, lock: Any) -> None: ...
+    @property
+    def _lock(self) -> Any: ...
+    @property
+    def _now(self) -> int: ...
+    @_now.setter
+    def _now(self, arg: int, /) -> None: ...
+
+class EmulatedTimeline:
+    """The base of the streams of emulated devices.
+
+    Attributes:
+        ready: The time, in nanoseconds, at which the work of the stream is complete. A time after the year 292 becomes
+            that year.
+        device: The index of the device.
+        multiprocessors: The number of multiprocessors that the kernels of the stream run on.
+        blocking: Whether the stream and the default stream of its device wait for each other.
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def ready(self) -> int: ...
+    @ready.setter
+    def ready(self, arg: int, /) -> None: ...
+    @property
+    def device(self) -> int: ...
+    @device.setter
+    def device(self, arg: int, /) -> None: ...
+    @property
+    def multiprocessors(self) -> int: ...
+    @multiprocessors.setter
+    def multiprocessors(self, arg: int, /) -> None: ...
+    @property
+    def blocking(self) -> bool: ...
+    @blocking.setter
+    def blocking(self, arg: bool, /) -> None: ...
+
 class EmulatedTimes:
     """Moves the clock and the streams of emulated devices. The caller holds the lock of the clock.
 
@@ -1245,6 +1649,7 @@ class EmulatedTimes:
     ) -> None: ...
     def start(self, timeline: EmulatedTimeline) -> int:
         """Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time."""
+
     def occupy(self, timeline: EmulatedTimeline, duration: int) -> int:
         """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end."""
 
@@ -1269,8 +1674,10 @@ class EmulatedWork:
             obstacles: Lists that are empty while work is done at once.
             kernel: Gives the time of a kernel.
         """
+
     def forget(self) -> None:
         """Forget the runtime, in a forked child."""
+
     def begin(self) -> tuple[Any, int] | None:
         """Begin work on the current stream.
 
@@ -1279,6 +1686,7 @@ class EmulatedWork:
             watches or traces the work, if the program has chosen an allocator, or if the current stream is not a stream
             of the current device.
         """
+
     def end(self, timeline: EmulatedTimeline, bytes: int, operations: int = 0) -> None:
         """End work that has moved ``bytes`` bytes, and has done ``operations`` floating-point operations."""
 
@@ -1324,71 +1732,18 @@ def emulated_operation(
         arrays: The arrays.
     """
 
-class StreamMethods:
-    """The methods of a stream that make the stream a context manager, in which the stream is current."""
+def notice_system_calls() -> None:
+    """Notice from now on the system calls that use watched memory, in the modules that are loaded now.
 
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None: ...
-
-def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None:
-    """Let scopes find the calls of the runtime by ``function``.
-
-    Args:
-        function: A function that initialises the runtime. The function returns a tuple of ``getDevice``, ``setDevice``,
-            ``currentStream``, ``useStream``, ``enterStream``, ``exitStream`` and ``defaultStream``, and whether the
-            calls may be kept.
+    Such a call is told as an access of the host, and does its work. The watch stays until the process ends.
     """
 
-def forget_scopes() -> None:
-    """Forget the calls of the runtime, and the scopes of all threads; for a forked child."""
+class PauseOfWatch:
+    """Context manager during which no access to the host's memory is noticed."""
 
-# (address, itemsize, shape, strides, kind, label); the kind is 1 for a read, 2 for a write and 3 for both
-RaceUse = (
-    tuple[int, int, tuple[int, ...], tuple[int, ...], int, str]
-    | tuple[int, int, tuple[int, ...], tuple[int, ...], int, str, str]
-)
-
-def deliver_races() -> None:
-    """Call the ``on_race`` of detectors now for the races that callbacks of the driver have found.
-
-    Otherwise the main thread does that as soon as it runs Python code. Raises the exception of an ``on_race``; the
-    other waiting races of that detector are then found only by :meth:`RaceDetector.races`.
-    """
-
-def take_dropped_races() -> int:
-    """Return for how many races there was no room to wait, since the last call."""
-
-def begin_stack_notes(milliseconds: int = 100) -> None:
-    """Begin a time in which callbacks of the driver note Python stacks without Python's lock. The times are counted.
-
-    Args:
-        milliseconds: How long a callback waits at most for a thread that has Python's lock.
-    """
-
-def end_stack_notes() -> None: ...
-def frames_of(stack: int) -> list[dict[str, Any]]:
-    """Return the name, filename and line of each frame of a noted stack, innermost first."""
-
-def note_stack(with_lock: bool = True) -> int:
-    """Return the number of the Python stack of this thread, which :func:`frames_of` takes.
-
-    Args:
-        with_lock: Whether the thread keeps Python's lock. Without the lock, the call stands in a test for a callback.
-    """
-
-def note_stack_both_ways(python_first: bool) -> tuple[int, int]:
-    """Return, in a test, the same stack as noted with the lock and as a callback without the lock notes it."""
-
-def note_stack_in_foreign_thread() -> int:
-    """Note, in a test, the stack of a thread that Python does not know."""
-
-def note_stack_against_lock() -> tuple[int, float]:
-    """Note, in a test, the stack while another thread waits for the note with Python's lock; return the seconds too."""
-
-def seconds_per_stack_note(count: int, with_lock: bool) -> float:
-    """Measure notes of the same stack."""
+    def __init__(self) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 class RaceAccess:
     """One of the two accesses of a race."""
@@ -1396,32 +1751,41 @@ class RaceAccess:
     @property
     def operation(self) -> str:
         """The name of the operation."""
+
     @property
     def label(self) -> str:
         """The name of the argument of the operation, "" if none is known."""
+
     @property
     def kind(self) -> Literal["read", "write", "read and write"]: ...
     @property
     def device(self) -> int:
         """The device of the operation, -1 for the host."""
+
     @property
     def stream(self) -> int:
         """The handle of the stream."""
+
     @property
     def region(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
         """The address, the itemsize, the shape and the strides of the memory."""
+
     @property
     def stack(self) -> list[dict[str, Any]]:
         """The Python stack of the operation, innermost first. A node of a graph has the stack of its capture."""
+
     @property
     def launch_stack(self) -> list[dict[str, Any]] | None:
         """The Python stack of the launch of the graph, None outside of graphs."""
+
     @property
     def confidence(self) -> Literal["exact", "possible"]:
         """Whether the operation has surely accessed common bytes."""
+
     @property
     def number(self) -> int:
         """The number of the operation, in the order of the calls."""
+
     @property
     def host(self) -> bool:
         """Whether the access was one of the host."""
@@ -1438,6 +1802,7 @@ class RaceAllocation:
     @property
     def stream(self) -> int:
         """The handle of the stream for which the memory was allocated."""
+
     @property
     def stack(self) -> list[dict[str, Any]]: ...
     @property
@@ -1452,29 +1817,166 @@ class Race:
     @property
     def use_after_free(self) -> bool:
         """Whether the memory was handed out again between the accesses."""
+
     @property
     def current(self) -> RaceAccess:
         """The later access, whose operation found the race."""
+
     @property
     def previous(self) -> RaceAccess: ...
     @property
     def overlap(self) -> tuple[int, int]:
         """The address of the first common byte, and the number of bytes up to the last one."""
+
     @property
     def is_overlap_exact(self) -> bool:
         """False if the regions may have no byte in common; both accesses are possible then."""
+
     @property
     def allocation(self) -> RaceAllocation | None:
         """The memory of the current access, None if it is not known."""
+
     @property
     def previous_allocation(self) -> RaceAllocation | None:
         """The memory of the previous access, if the memory was handed out again since."""
+
     @property
     def count(self) -> int:
         """How often the race was found until now."""
+
     @property
     def recent(self) -> list[dict[str, Any]]:
-        """What :meth:`RaceDetector.recent` returned when the race was found."""
+        """The last operations, records, waits and synchronisations before the race was found, oldest first.
+
+        Each has the "kind" ("work", "record", "wait" or "sync"), the "number" of the last operation so far, the
+        "device" (-1 if the event alone is known), the "stream" (None for a wait for the whole device), the "name", the
+        "event" or None, and the "stack".
+        """
+
+def deliver_races() -> None:
+    """Call the ``on_race`` of detectors now for the races that callbacks of the driver have found.
+
+    Otherwise the main thread does that as soon as it runs Python code. Raises the exception of an ``on_race``; the
+    other waiting races of that detector are then found only by :meth:`RaceDetector.races`.
+    """
+
+class RaceGraph:
+    """An executable graph that :meth:`RaceDetector.graph` has made."""
+
+class RaceDetector:
+    """Finds races between the accesses of operations, from what it is told of a program.
+
+    A handle of a default stream means the default stream of the calling thread, as in CUDA. A stream that was not
+    announced counts as a blocking stream. Any thread may call any method.
+
+    Args:
+        on_race: A function that is called with each new race, after the event that has found the race. The exception
+            of a call is raised to the caller of the event, and the other races of the event are then found only by
+            :meth:`races`. Races with equal names, kinds and stacks are the same race, which is reported once.
+    """
+
+    def __init__(self, on_race: Callable[[Race], object]) -> None: ...
+    def stream_created(self, device: int, stream: int, blocking: bool) -> None: ...
+    def stream_destroyed(self, device: int, stream: int) -> None: ...
+    def stream_synchronized(self, device: int, stream: int) -> None:
+        """Note that the host has waited for a stream, or that a query of the stream found it idle."""
+
+    def device_synchronized(self, device: int) -> None: ...
+    def event_recorded(self, event: int, device: int, stream: int) -> None: ...
+    def event_waited(self, event: int, device: int, stream: int) -> None:
+        """Note that a stream waits for the last record of an event."""
+
+    def event_synchronized(self, event: int) -> None:
+        """Note that the host has waited for an event, or that a query of the event found it complete."""
+
+    def event_destroyed(self, event: int) -> None: ...
+    def work(self, device: int, stream: int, name: str, accesses: Sequence[RaceUse]) -> None:
+        """Note an operation, and compare its accesses with those before.
+
+        Raises:
+            TypeError: The name or a part of an access has another type.
+            ValueError: An access has another form than :data:`RaceUse`.
+        """
+
+    def work_together(self, streams: Sequence[tuple[int, int]], name: str, accesses: Sequence[RaceUse]) -> None:
+        """Note an operation on several streams, given as (device, stream), that wait for each other."""
+
+    def graph(self, nodes: Sequence[tuple[str, Sequence[RaceUse], Sequence[int], int]]) -> RaceGraph:
+        """Make an executable graph.
+
+        Args:
+            nodes: For each node the name, the accesses, the places of earlier nodes that the node depends on, and the
+                number of the stack (:meth:`note_stack`).
+
+        Raises:
+            IndexError: A dependency is no earlier node.
+        """
+
+    def set_node(self, graph: RaceGraph, place: int, accesses: Sequence[RaceUse]) -> None:
+        """Replace the accesses of the node at ``place`` of ``graph`` for the next launches.
+
+        Raises:
+            IndexError: The graph has no such node.
+            ValueError: The graph belongs to another detector.
+        """
+
+    def follow(self, graph: RaceGraph, before: RaceGraph) -> None:
+        """Let the launches of ``graph`` come after those of ``before``: both stand for one executable graph.
+
+        Raises:
+            ValueError: A graph belongs to another detector.
+        """
+
+    def launch(self, graph: RaceGraph, device: int, stream: int) -> None:
+        """Note a launch of a graph, and compare the accesses of its nodes with those before.
+
+        Raises:
+            ValueError: The graph belongs to another detector.
+        """
+
+    def memory_allocated(self, address: int, size: int, device: int, stream: int) -> None: ...
+    def memory_freed(self, address: int) -> None: ...
+    def memory_unmapped(self, address: int, size: int) -> None:
+        """Forget the accesses of memory. A size of 0 stands for the allocation that begins at ``address``."""
+
+    def host_registered(self, address: int, size: int) -> None:
+        """Take note of page-locked memory of the host."""
+
+    def host_unregistered(self, address: int) -> None:
+        """Forget the page-locked memory that begins at ``address``."""
+
+    def watch_host(self) -> None:
+        """Let the detector hear of the accesses of the host to page-locked memory in use, in the thread of the access.
+
+        Only the whole pages of the memory are watched. A process has one such detector, the last one. Nothing happens
+        on a machine that does not tell reads from writes.
+        """
+
+    def end_watch_of_host(self) -> None:
+        """End the watch of :meth:`watch_host`, and protect no memory any more."""
+
+    def attach(self, ledger: Ledger) -> None:
+        """Let ``ledger`` tell the detector of all its memory, also of the live allocations.
+
+        Raises:
+            RuntimeError: The detector is attached already, or the ledger has another detector.
+        """
+
+    def detach(self) -> None:
+        """End what :meth:`attach` has begun. Nothing happens if the detector is not attached."""
+
+    def note_stack(self) -> int:
+        """Return the number of the Python stack of the caller."""
+
+    @property
+    def operations(self) -> int:
+        """The number of operations until now."""
+
+    def races(self) -> list[Race]:
+        """Return the distinct races, in the order in which they were found."""
+
+    def forget_races(self) -> None:
+        """Report races again that were reported before."""
 
 class DriverWatch:
     """Tells a detector of all calls of the CUDA driver that this process makes, by CUPTI.
@@ -1493,9 +1995,6 @@ class DriverWatch:
     def __init__(self, detector: RaceDetector, cupti: str, driver: str = "libcuda.so.1") -> None: ...
     def end(self) -> None:
         """End the watch. Afterwards nothing is attached, and no thread tells the detector of anything."""
-    @property
-    def cupti_version(self) -> int:
-        """The version of CUPTI's interface, such as 130001."""
 
 class MpiWatch:
     """Tells a race detector of the calls of MPI that mpi4py makes, until :meth:`end`.
@@ -1518,144 +2017,6 @@ class MpiWatch:
 def noticed_mpi_functions() -> list[str]:
     """Return the names of the functions of MPI whose calls are noticed; none if mpi4py is not loaded."""
 
-def watched_calls() -> dict[str, int]:
-    """Return the calls of the driver that a :class:`DriverWatch` knows, with CUPTI's numbers."""
-
-class RaceGraph:
-    """An executable graph that :meth:`RaceDetector.graph` has made."""
-
-class RaceDetector:
-    """Finds races between the accesses of operations, from what it is told of a program.
-
-    A handle of a default stream means the default stream of the calling thread, as in CUDA. A stream that was not
-    announced counts as a blocking stream. Any thread may call any method.
-
-    Args:
-        on_race: A function that is called with each new race, after the event that has found the race. The exception
-            of a call is raised to the caller of the event, and the other races of the event are then found only by
-            :meth:`races`. Races with equal names, kinds and stacks are the same race, which is reported once.
-    """
-
-    def __init__(self, on_race: Callable[[Race], object]) -> None: ...
-    def stream_created(self, device: int, stream: int, blocking: bool) -> None: ...
-    def stream_destroyed(self, device: int, stream: int) -> None: ...
-    def stream_synchronized(self, device: int, stream: int) -> None:
-        """Note that the host has waited for a stream, or that a query of the stream found it idle."""
-    def device_synchronized(self, device: int) -> None: ...
-    def event_recorded(self, event: int, device: int, stream: int) -> None: ...
-    def event_waited(self, event: int, device: int, stream: int) -> None:
-        """Note that a stream waits for the last record of an event."""
-    def event_synchronized(self, event: int) -> None:
-        """Note that the host has waited for an event, or that a query of the event found it complete."""
-    def event_destroyed(self, event: int) -> None: ...
-    def work(self, device: int, stream: int, name: str, accesses: Sequence[RaceUse]) -> None:
-        """Note an operation, and compare its accesses with those before.
-
-        Raises:
-            TypeError: The name or a part of an access has another type.
-            ValueError: An access has another form than :data:`RaceUse`.
-        """
-    def work_in_callback(
-        self, device: int, stream: int, name: str, accesses: Sequence[RaceUse], with_lock: bool
-    ) -> None:
-        """Stand in a test for a callback that sees the operation: its races wait for the main thread.
-
-        Args:
-            device: The device.
-            stream: The stream.
-            name: The name of the operation.
-            accesses: The accesses of the operation.
-            with_lock: Whether the thread keeps Python's lock in the callback.
-        """
-    def work_together(self, streams: Sequence[tuple[int, int]], name: str, accesses: Sequence[RaceUse]) -> None:
-        """Note an operation on several streams, given as (device, stream), that wait for each other."""
-    def host_access(self, name: str, accesses: Sequence[RaceUse]) -> None:
-        """Compare accesses of the host with the work that the host does not know to be complete."""
-    def graph(self, nodes: Sequence[tuple[str, Sequence[RaceUse], Sequence[int], int]]) -> RaceGraph:
-        """Make an executable graph.
-
-        Args:
-            nodes: For each node the name, the accesses, the places of earlier nodes that the node depends on, and the
-                number of the stack (:meth:`note_stack`).
-
-        Raises:
-            IndexError: A dependency is no earlier node.
-        """
-    def set_node(self, graph: RaceGraph, place: int, accesses: Sequence[RaceUse]) -> None:
-        """Replace the accesses of the node at ``place`` of ``graph`` for the next launches.
-
-        Raises:
-            IndexError: The graph has no such node.
-            ValueError: The graph belongs to another detector.
-        """
-    def follow(self, graph: RaceGraph, before: RaceGraph) -> None:
-        """Let the launches of ``graph`` come after those of ``before``: both stand for one executable graph.
-
-        Raises:
-            ValueError: A graph belongs to another detector.
-        """
-    def launch(self, graph: RaceGraph, device: int, stream: int) -> None:
-        """Note a launch of a graph, and compare the accesses of its nodes with those before.
-
-        Raises:
-            ValueError: The graph belongs to another detector.
-        """
-    def memory_allocated(self, address: int, size: int, device: int, stream: int) -> None: ...
-    def memory_freed(self, address: int) -> None: ...
-    def memory_unmapped(self, address: int, size: int) -> None:
-        """Forget the accesses of memory. A size of 0 stands for the allocation that begins at ``address``."""
-    def host_registered(self, address: int, size: int) -> None:
-        """Take note of page-locked memory of the host."""
-    def host_unregistered(self, address: int) -> None:
-        """Forget the page-locked memory that begins at ``address``."""
-    def ranges_in_use(self) -> list[tuple[int, int, bool]]:
-        """Return the ranges of page-locked memory that operations may still use, as the host knows.
-
-        Returns:
-            The begin and the end of each range, and whether an operation writes to the range.
-        """
-    def watch_host(self) -> None:
-        """Let the detector hear of the accesses of the host to page-locked memory in use, in the thread of the access.
-
-        Only the whole pages of the memory are watched. A process has one such detector, the last one. Nothing happens
-        on a machine that does not tell reads from writes.
-        """
-    def end_watch_of_host(self) -> None:
-        """End the watch of :meth:`watch_host`, and protect no memory any more."""
-    def attach(self, ledger: Ledger) -> None:
-        """Let ``ledger`` tell the detector of all its memory, also of the live allocations.
-
-        Raises:
-            RuntimeError: The detector is attached already, or the ledger has another detector.
-        """
-    def detach(self) -> None:
-        """End what :meth:`attach` has begun. Nothing happens if the detector is not attached."""
-    def note_stack(self) -> int:
-        """Return the number of the Python stack of the caller."""
-    def sizes(self) -> dict[str, int]:
-        """Return how much the detector keeps.
-
-        Returns:
-            The numbers of recent operations, intervals of addresses, accesses, slots of clocks, recorded events,
-            distinct races and allocations, as "operations", "intervals", "accesses", "slots", "events", "races" and
-            "allocations".
-        """
-    @property
-    def operations(self) -> int:
-        """The number of operations until now."""
-    def recent(self) -> list[dict[str, Any]]:
-        """Return the last operations, records, waits and synchronisations, oldest first.
-
-        Returns:
-            For each the "kind" ("work", "record", "wait" or "sync"), the "number" of the last operation so far, the
-            "device" (-1 if the event alone is known), the "stream" (None for a wait for the whole device), the "name",
-            the "event" or None, and the "stack".
-        """
-    def races(self) -> list[Race]:
-        """Return the distinct races, in the order in which they were found."""
-    def forget_races(self) -> None:
-        """Report races again that were reported before."""
-
 class Notes:
     """The memory that the kernels of a thread use, as a program tells it.
 
@@ -1666,16 +2027,9 @@ class Notes:
     def __init__(self, accesses: Sequence[RaceUse]) -> None: ...
     def begin(self) -> None:
         """Let the notes hold in this thread."""
+
     def end(self) -> bool:
         """End what :meth:`begin` has begun; return False if the notes hold in another thread."""
-
-def current_notes() -> list[tuple[str, list[tuple[int, int, tuple[int, ...], tuple[int, ...], int | None, str]], bool]]:
-    """Return the notes of this thread, the innermost first.
-
-    Returns:
-        For each the name of the library function, the memory, and whether no other memory is used. The memory is the
-        address, the itemsize, the shape, the strides, the kind of the use (None if unknown), and the label.
-    """
 
 def note_calls(
     type: type[Any], array_type: type[Any], pointer_type: type[Any], prepare: Callable[[Any], tuple[str, ...]]
@@ -1714,8 +2068,41 @@ def stop_noting_stacks() -> None:
 def forget_prepared_calls() -> None:
     """Let :func:`note_calls` prepare all objects again."""
 
-_Parameters = Sequence[tuple[int, int]]
-_Pointers = Sequence[tuple[int, int, bool, int, int, str]]
+def uses_of_ptx(text: bytes) -> dict[str, _KernelUse]:
+    """Return what the kernels of a PTX module do with the memory that their parameters point to.
+
+    Returns:
+        For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each
+        pointer; and whether the kernel uses no other memory.
+    """
+
+def begin_library_calls(modules: Sequence[str] = ()) -> None:
+    """Note what the calls of NVIDIA's libraries read and write.
+
+    CuPy's and PyTorch's modules call the libraries through their import tables. The entries of these tables lead to
+    functions of the core until :func:`end_library_calls` has been called as often as this function. A module that is
+    loaded later is found by :func:`look_for_library_calls`.
+
+    Args:
+        modules: Parts of the paths of other modules whose calls are noted too.
+    """
+
+def end_library_calls() -> None:
+    """End what :func:`begin_library_calls` began: the last end restores the import tables."""
+
+def look_for_library_calls() -> None:
+    """Find the modules that were loaded since the last look, if calls of libraries are noted."""
+
+def notes_library_calls() -> bool:
+    """Return whether somebody wants the notes of libraries' calls."""
+
+def noting_function(name: str, address: int) -> int:
+    """Return the address of a function that notes the memory and calls a function of NVIDIA's libraries.
+
+    Args:
+        name: The name of the library's function.
+        address: The address of the library's function. The result is this address if the function is not known.
+    """
 
 def describe_kernel(module: int, name: str, parameters: _Parameters, pointers: _Pointers, complete: bool) -> None:
     """Tell what a kernel does with memory, for race detectors.
@@ -1740,473 +2127,17 @@ def add_ptx(module: int, text: bytes | str) -> None:
 def forget_module(module: int) -> None:
     """Forget the descriptions and the PTX of a module."""
 
-def kernel_table() -> KernelTable:
-    """Return the table that :func:`describe_kernel` fills."""
+has_wings: bool
+"""Whether the core was compiled with the classes of emulated devices and of the search for races."""
 
-class KernelTable:
-    """What is known of kernels, for tests.
+class EventFinalizer:
+    """A base of :class:`tcuda.Event`: the death of an event that has a CUDA event calls its ``_release()``."""
 
-    Args:
-        of_ptx: A function that returns the parameters, the pointers and the completeness of each kernel in a PTX text;
-            None if the table knows nothing of PTX.
-    """
+    cuda_event: int
+    def __del__(self) -> None: ...
 
-    def __init__(
-        self,
-        of_ptx: Callable[[bytes], dict[str, tuple[_Parameters, _Pointers, bool]]] | None = None,
-    ) -> None: ...
-    def describe_kernel(
-        self, module: int, name: str, parameters: _Parameters, pointers: _Pointers, complete: bool
-    ) -> None: ...
-    def add_ptx(self, module: int, text: bytes | str) -> None: ...
-    def forget_module(self, module: int) -> None: ...
-    def sizes(self) -> dict[str, int]:
-        """Return how many modules and functions are known."""
+class Forwarder:
+    """A function that calls ``target``, with the same arguments."""
 
-_Scopes = Sequence[tuple[str, bool, Sequence[tuple[RaceUse, bool, bool]]]]
-
-class LaunchReader:
-    """Reads what launches of kernels do with memory, for tests.
-
-    Args:
-        detector: The detector, which knows the live allocations.
-        table: What is known of kernels.
-        functions: The addresses of functions that stand for those of libcuda, by name.
-    """
-
-    def __init__(self, detector: RaceDetector, table: KernelTable, functions: Mapping[str, int]) -> None: ...
-    def uses(
-        self, function: int, name: str | None, parameters: int, extra: int = 0, notes: _Scopes = ()
-    ) -> tuple[str, list[RaceUse]]:
-        """Return the name of the operation and its uses.
-
-        Args:
-            function: The handle of the function.
-            name: The name of the kernel, None if it is not told.
-            parameters: The address of the list of the parameters' addresses, or 0.
-            extra: The address of the list that has the parameter block, or 0.
-            notes: The notes of scopes, the outermost first: the name, whether the notes are exclusive, and for each
-                memory the region, the kind and the label, whether the extent is known, and whether the kind is known.
-        """
-    def launch(
-        self,
-        device: int,
-        stream: int,
-        function: int,
-        name: str | None,
-        parameters: int,
-        extra: int = 0,
-        count: int = 1,
-        grid: Sequence[int] = (1, 1, 1),
-        block: Sequence[int] = (1, 1, 1),
-    ) -> None:
-        """Tell the detector of ``count`` launches with these numbers of blocks and of threads of a block."""
-    def seconds(self, function: int, name: str | None, parameters: int, count: int) -> float:
-        """Return how long ``count`` readings of a launch take."""
-    def module_loaded(self, module: int, image: int) -> None: ...
-    def module_unloaded(self, module: int) -> None: ...
-
-class GraphWatch:
-    """Tells a detector of CUDA graphs, for tests.
-
-    Args:
-        reader: Reads the nodes that are kernels.
-        functions: The addresses of functions that stand for those of libcuda, by name.
-    """
-
-    def __init__(self, reader: LaunchReader, functions: Mapping[str, int]) -> None: ...
-    def captured(self, device: int, stream: int, name: str, accesses: tuple[RaceUse, ...]) -> None: ...
-    def launch_captured(self, executable: int, device: int, stream: int) -> None: ...
-    def cloned(self, clone: int, original: int) -> None: ...
-    def child_added(self, node: int, graph: int, child: int) -> None: ...
-    def conditional_added(self, node: int, graph: int, bodies: Sequence[int]) -> None: ...
-    def node_changed(self, node: int) -> None: ...
-    def graph_destroyed(self, graph: int) -> None: ...
-    def instantiated(self, executable: int, graph: int, notes: _Scopes = ()) -> None: ...
-    def updated(self, executable: int, graph: int) -> None: ...
-    def node_set(self, executable: int, node: int) -> None:
-        """Note that a node has parameters that are not known."""
-    def kernel_node_set(self, executable: int, node: int, parameters: int) -> None: ...
-    def memcpy_node_set(self, executable: int, node: int, parameters: int) -> None: ...
-    def memset_node_set(self, executable: int, node: int, parameters: int) -> None: ...
-    def child_node_set(self, executable: int, node: int, child: int) -> None: ...
-    def event_node_set(self, executable: int, node: int, event: int) -> None: ...
-    def enabled(self, executable: int, node: int, enabled: bool) -> None: ...
-    def launched(self, executable: int, device: int, stream: int) -> None: ...
-    def executable_destroyed(self, executable: int) -> None: ...
-    def sizes(self) -> dict[str, int]:
-        """Return how many executable graphs and captured nodes are known."""
-
-class Settings:
-    """The options of the caching allocator."""
-
-    def __init__(self) -> None: ...
-
-    max_split_size: int
-    max_non_split_rounding: int
-    garbage_collection_threshold: float
-    expandable_segments: bool
-    trim_always: bool
-    rejects_beyond_limit: bool
-    roundup_power2_divisions: list[int]
-
-class Driver:
-    """A driver table: the calls that the allocator makes of a CUDA driver."""
-
-class CudaDriver(Driver):
-    """The table of ``libcuda.so.1``.
-
-    Raises:
-        RuntimeError: The machine has no driver, the driver is too old, or the driver finds no device.
-    """
-
-    def __init__(self) -> None: ...
-
-class EmulatedDriver(Driver):
-    """The table of emulated devices.
-
-    Args:
-        memories: The memory of each device.
-        streams: An object with the stream and event entries of the table as methods.
-    """
-
-    def __init__(self, memories: Sequence[EmulatedMemory], streams: object) -> None: ...
-
-class FaultyDriver(Driver):
-    """The table of ``driver`` with one call that fails."""
-
-    def __init__(self, driver: Driver) -> None: ...
-    def fail(self, entry: str, calls: int, status: int) -> None:
-        """Let ``entry`` fail once with ``status``, after ``calls`` calls that succeed."""
-    @property
-    def failed(self) -> bool:
-        """Return whether the failure has happened."""
-    def meanwhile(self, function: Callable[[], object]) -> None:
-        """Let every call for memory wait until a thread of its own has called ``function``."""
-    def forget_host_uses(self) -> None:
-        """Let the table know as little of the uses of host memory as CUDA does."""
-    def use_host_node(self, node: int) -> None:
-        """Let ``node`` be the NUMA node of all devices."""
-    def successes(self, entry: str) -> int:
-        """Return how many calls of ``entry`` have succeeded."""
-
-class Source:
-    """A source of memory other than the caching allocator."""
-
-class PythonSource(Source):
-    """A source that is a Python object.
-
-    Args:
-        pool: An object with two methods. ``allocate(size, device, stream)`` returns an object that keeps the memory,
-            with the address as ``ptr``. ``empty_cache(device)`` gives back the memory that is kept for later.
-        reports_segments: Whether the pool takes its segments from :meth:`Ledger.allocate_segment`.
-        unit: The number of bytes of which every size is made a multiple.
-    """
-
-    def __init__(self, pool: object, reports_segments: bool, unit: int) -> None: ...
-
-class LibrarySource(Source):
-    """Two functions with the signatures of torch's pluggable allocator; ``owner`` keeps their library loaded."""
-
-    def __init__(self, allocate: int, free: int, owner: object) -> None: ...
-
-class Tracker:
-    """Measures allocations while it is attached to the ledger of a device."""
-
-    def __init__(self, of_thread: bool) -> None: ...
-
-class Stacks(enum.IntEnum):
-    """The choice of the stacks that the history notes."""
-
-    NONE = ...
-    LIVE = ...
-    ALLOCATIONS = ...
-    ALL = ...
-
-class ExpectedCapture:
-    """A time in which no event is recorded for page-locked memory: until :meth:`end`, or until the object dies."""
-
-    def end(self) -> None:
-        """End the time. A second call does nothing."""
-
-class Ledger:
-    """The ledger of all devices, through which every allocation goes.
-
-    Args:
-        driver: The table of the devices.
-        devices: The number of devices.
-        settings: The options of the caching allocator.
-        fail_memory: A function that raises the error for a lack of memory: ``fail_memory(**facts)``.
-        fail_driver: A function that raises the error for a call that failed: ``fail_driver(status, call)``.
-        relieve: A function that may free memory of a device without room: ``relieve(device, size)`` returns whether to
-            try the allocation again. None for no function.
-    """
-
-    def __init__(
-        self,
-        driver: Driver,
-        devices: int,
-        settings: Settings,
-        fail_memory: Callable[..., NoReturn],
-        fail_driver: Callable[[int, str], NoReturn],
-        relieve: Callable[[int, int], bool] | None = None,
-    ) -> None: ...
-    def allocate(self, device: int, size: int, stream: int) -> int:
-        """Return the address of ``size`` bytes for use on ``stream``."""
-    def allocate_block(self, device: int, size: int, stream: int) -> tuple[int, int]:
-        """Allocate, and return the address and the size of the block, all of which belongs to the caller."""
-    def free(self, address: int) -> bool:
-        """Free the allocation that begins at ``address``.
-
-        Returns:
-            False, with nothing changed, if no live allocation begins there.
-        """
-    def record_stream(self, device: int, address: int, stream: int) -> bool:
-        """Note that ``stream`` uses the allocation: once freed, its memory is reused only after that stream's work.
-
-        Returns:
-            False if no live allocation begins at ``address``.
-        """
-    def size_of(self, device: int, address: int) -> int:
-        """Return the size of the allocation that begins at ``address``, 0 if no live allocation begins there."""
-    def stream_of(self, device: int, address: int) -> int | None:
-        """Return the handle of the stream for which the allocation that begins at ``address`` was made.
-
-        Returns:
-            None if no live allocation begins there, if the stream is destroyed, or if the stream is the default stream
-            of another thread.
-        """
-    def stack_of(self, device: int, address: int) -> int:
-        """Return the number of the Python stack of the allocation that begins at ``address``.
-
-        Returns:
-            0 if no live allocation begins there, or if its stack is not noted.
-        """
-    def can_move(self, device: int, address: int) -> bool:
-        """Return whether the program may keep the contents of the allocation that begins at ``address`` elsewhere.
-
-        Returns:
-            False if no live allocation begins there, if a graph or a capture needs the address, and for memory of a
-            private pool.
-        """
-    def block_at(self, device: int, address: int) -> tuple[int, int, int, bool, bool] | None:
-        """Return the block that contains ``address``; None if no block contains the address.
-
-        The call visits the segments and the blocks of one segment.
-
-        Returns:
-            The address of the block, the requested size, the size, whether the block is allocated, and whether the
-            block belongs to a private pool.
-        """
-    def stream_created(self, device: int, stream: int) -> None:
-        """Let the ledger ask the driver about the stream by its handle."""
-    def stream_about_to_be_destroyed(self, device: int, stream: int) -> None:
-        """Forbid the ledger to use the handle of the stream."""
-    def sharing_of(
-        self, device: int, address: int
-    ) -> tuple[int, int, list[int], list[tuple[int, int]], tuple[int, int] | None, int] | None:
-        """Return how other processes can open the allocation that begins at ``address``, None if none begins there.
-
-        Returns:
-            The address and the size of the block; the handles of the streams that use it, as far as this thread has
-            handles for them; the address and the size of each piece of physical memory that contains the block, in
-            order and without gaps; the address and the size of the allocation of the driver that contains the block;
-            and the number of the piece that was created last. There are no pieces outside of expandable segments, and
-            the number is then 0. There is no allocation inside of them, and if the driver knows none. A process counts
-            the pieces that it creates. So pieces with the same addresses and the same last number are the same physical
-            memory.
-        """
-    def export_piece(self, device: int, address: int) -> int:
-        """Return a new file descriptor for the piece of physical memory that begins at ``address``.
-
-        The caller closes the descriptor, and keeps an allocation in the piece until then.
-        """
-    def import_pieces(self, device: int, pieces: Sequence[tuple[int, int]]) -> int:
-        """Map pieces of another process side by side, and return the address.
-
-        Args:
-            device: The device.
-            pieces: A descriptor and the size of each piece. The descriptors stay the caller's.
-        """
-    def use(self, device: int) -> None:
-        """Take the device into use, so that the device can access all imported memory that its links reach.
-
-        A device with an active context can access the memory that is imported later.
-        """
-    def release_imported(self, device: int, address: int) -> bool:
-        """Unmap what :meth:`import_pieces` has mapped at ``address``; return False if nothing was mapped there."""
-    def empty_cache(self, device: int, keep_spare: bool = False) -> None:
-        """Give free memory back to the device, but not the small pool for the next capture if ``keep_spare``."""
-    def allocate_segment(self, device: int, size: int) -> int:
-        """Return the address of a new segment for a source that reports its segments, 0 if there is no memory."""
-    def free_segment(self, device: int, address: int) -> None:
-        """Give back a segment of :meth:`allocate_segment`."""
-    def cupy_functions(self, current_stream: object, begin: Callable[[int], object]) -> tuple[int, int, int]:
-        """Return ``param``, ``malloc`` and ``free`` for ``CFunctionAllocator``; the ledger then lives for ever.
-
-        Args:
-            current_stream: A capsule with CuPy's C function that returns the handle of the current stream.
-            begin: A function that is called with the index of a device before the first allocation on the device.
-        """
-    def cupy_segment_functions(self, current_stream: object, refuse: Callable[[], NoReturn]) -> tuple[int, int, int]:
-        """Return the same functions for the segments of a CuPy pool.
-
-        Args:
-            current_stream: The same as for :meth:`cupy_functions`.
-            refuse: A function that raises the exception that the pool takes for a lack of memory.
-        """
-    def share(self) -> None:
-        """Let the functions that torch loads use this ledger, which then lives for ever."""
-    def change_source(self, source: Source | None) -> bool:
-        """Take memory from ``source``, or from the caching allocator for None.
-
-        Returns:
-            False, with nothing changed, if memory was allocated before.
-        """
-    def change_settings(self, settings: Settings) -> None: ...
-    def set_padding(self, padding: int) -> None:
-        """Leave ``padding`` bytes, a multiple of 512, behind each later allocation of the caching allocator."""
-    def keep_stacks(self, wanted: bool) -> None:
-        """Note the stacks of later allocations also while no history is recorded, or no longer do so."""
-    def set_poison(self, value: int) -> None:
-        """Fill memory with the byte ``value``, in stream order, when it is handed out and when it is freed."""
-
-    caching: bool
-
-    def next_pool(self) -> int: ...
-    def create_pool(
-        self, device: int, id: tuple[int, int], library: Source | None, split: bool, use_on_oom: bool
-    ) -> None: ...
-    def release_pool(self, device: int, id: tuple[int, int]) -> None: ...
-    def pool_uses(self, device: int, id: tuple[int, int]) -> int: ...
-    def begin_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None: ...
-    def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
-        """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
-    def expect_capture(self) -> ExpectedCapture:
-        """Wait until no thread records an event behind all work of a device, and let none be recorded.
-
-        Before that, the memory of released graphs that no work uses is made ready for the capture.
-        """
-    def begin_capture(self, id: tuple[int, int], device: int, stream: int) -> int:
-        """Let allocations on the streams of a capture come from a pool, and keep the memory that this thread frees.
-
-        The graph of the capture uses the pool.
-
-        Args:
-            id: The pool.
-            device: The device of the stream.
-            stream: The stream on which the capture has begun.
-
-        Returns:
-            The number of the capture.
-        """
-    def begin_part(self, capture: int, device: int, stream: int) -> int:
-        """Treat what ``stream`` has begun to capture as a part of ``capture``, and return the number of the part."""
-    def end_part(self, part: int) -> None:
-        """End a part of a capture; nothing happens if there is no such part."""
-    def end_capture(self, capture: int) -> None:
-        """Let memory be allocated and freed as before the capture."""
-    def has_capture(self, capture: int) -> bool:
-        """Return whether the capture has begun and has not ended."""
-    def hold(self, addresses: Sequence[int], capture: int) -> list[int]:
-        """Keep the allocations that contain these addresses and are older than the capture; return where they begin.
-
-        Page-locked allocations of the host are kept too. Their addresses are returned as they are.
-        """
-    def release_holds(self, held: Sequence[int], replayed: bool) -> None:
-        """Release the allocations that :meth:`hold` returned.
-
-        Args:
-            held: The allocations.
-            replayed: Whether the graph was launched. The allocations are then released after the work of the devices.
-        """
-    def release_graph(self, id: tuple[int, int], held: Sequence[int], replayed: bool) -> None:
-        """Release the allocations that :meth:`hold` returned, and the pool.
-
-        Args:
-            id: The pool.
-            held: The allocations.
-            replayed: Whether the graph was launched. The allocations are then released after the work of the devices.
-        """
-    def set_memory_fraction(self, device: int, fraction: float) -> None: ...
-    def memory_fraction(self, device: int) -> float: ...
-    def statistics(self, device: int) -> dict[str, int]: ...
-    def allocated(self, device: int) -> int: ...
-    def peak_allocated(self, device: int) -> int: ...
-    def reserved(self, device: int) -> int: ...
-    def peak_reserved(self, device: int) -> int: ...
-    def reset_peaks(self, device: int) -> None: ...
-    def reset_accumulated(self, device: int) -> None: ...
-    def attach(self, device: int, tracker: Tracker) -> None: ...
-    def detach(self, device: int, tracker: Tracker) -> None: ...
-    def read(self, device: int, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
-    def record_history(self, stacks: Stacks, capacity: int, skipped: int, clear: bool) -> None: ...
-    def stop_history(self) -> None: ...
-    def take_segment_changes(self) -> list[tuple[int, int]]:
-        """Return how many bytes of segments came from the driver and went back since the last call.
-
-        Returns:
-            Both numbers for each device, and then those of the page-locked memory of the host.
-        """
-    def set_metadata(self, text: str) -> None: ...
-    def metadata(self) -> str: ...
-    def snapshot(
-        self, pool: tuple[int, int] | None, traces: bool
-    ) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]: ...
-    def host_statistics(self) -> dict[str, int]:
-        """Return the statistics of the page-locked memory of the host."""
-    def host_snapshot(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the segments of page-locked memory and their events, with the keys of those of a device."""
-    def attach_to_host(self, tracker: Tracker) -> None:
-        """Let ``tracker``, which is attached to no device, measure page-locked memory."""
-    def detach_from_host(self, tracker: Tracker) -> None: ...
-    def read_host(self, tracker: Tracker) -> tuple[int, int, int, int, int]: ...
-    def reset_host_peaks(self) -> None: ...
-    def reset_host_accumulated(self) -> None: ...
-    def change_host_settings(
-        self, registers_pages: bool, threads: int, reserved_segment: int, background_thread: bool
-    ) -> None:
-        """Set the options of page-locked memory; segments that exist stay as they are.
-
-        Args:
-            registers_pages: Whether segments are pages of the process that the driver locks.
-            threads: The number of threads that touch such pages before.
-            reserved_segment: The bytes of the first segment for small blocks; 0 for the usual size.
-            background_thread: Whether a thread asks the devices about freed blocks.
-        """
-    def begin_host_rest(self) -> None:
-        """Let the thread of the settings ask nothing until :meth:`end_host_rest`."""
-    def end_host_rest(self) -> None: ...
-    def host_allocation_at(self, address: int) -> tuple[int, int]:
-        """Return address and size of the page-locked allocation that contains ``address``; zeros if none does."""
-    def empty_host_cache(self) -> None:
-        """Give unused page-locked memory back to the driver, after the work of all devices."""
-    def abandon(self) -> None:
-        """Let frees do nothing; for a forked child."""
-    def close(self) -> None:
-        """Let frees change the statistics only; for a process that is exiting."""
-
-_KernelUse: TypeAlias = tuple[
-    list[tuple[int, int]],
-    list[tuple[int, Literal["none", "read", "write", "both"], bool, str]],
-    bool,
-]
-
-def uses_of_mangled_name(name: str, parameters: Sequence[tuple[int, int]]) -> _KernelUse:
-    """Return what the mangled name of a kernel says of its memory; for tests.
-
-    Args:
-        name: The name.
-        parameters: The offset and the size of each parameter.
-
-    Returns:
-        A tuple as in the dictionary of ``uses_of_ptx``.
-    """
-
-def uses_of_ptx(text: bytes) -> dict[str, _KernelUse]:
-    """Return what the kernels of a PTX module do with the memory that their parameters point to; for tests.
-
-    Returns:
-        For each name of a kernel: ``(offset, size)`` of each parameter; ``(offset, kind, possible, label)`` of each
-        pointer; and whether the kernel uses no other memory.
-    """
+    target: Callable[..., Any]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

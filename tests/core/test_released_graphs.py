@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from support.core import for_tests
 from tcuda import _core
 from tcuda._backend import backend_of
 from tcuda._base.statuses import Status
@@ -32,7 +33,7 @@ class Program:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        self.driver = _core.FaultyDriver(runtime.memoryDriver())
+        self.driver = for_tests.FaultyDriver(runtime.memoryDriver())
         self.ledger = _core.Ledger(self.driver, runtime.getDeviceCount(), _core.Settings(), fail, fail)
         self.stream = runtime.streamCreateWithPriority(NON_BLOCKING, 0)
         self.ledger.stream_created(0, self.stream)

@@ -326,16 +326,18 @@ def test_wrong_descriptions_are_errors(computed: OutputOf, code: str, message: s
 
 def test_the_memory_of_a_call_is_noted_while_kernels_are_noted(computed: OutputOf) -> None:
     code = """
+from tcuda._core import for_tests
+
 class Function:
     def __call__(self): ...
 
 seen = []
 Array.itemsize = property(lambda self: self.dtype.itemsize)
-launches = type("Noting", (), {"append": lambda self, launch: seen.append(_core.current_notes())})()
+launches = type("Noting", (), {"append": lambda self, launch: seen.append(for_tests.current_notes())})()
 add(x, y)
 _core.note_calls(Function, Array, Pointer, tuple)
 result = add(x, y)
-made = _core.current_notes()
+made = for_tests.current_notes()
 _core.stop_noting_calls()
 add(x, y)
 ((_, memory, exclusive),) = seen[1]

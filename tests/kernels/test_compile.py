@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.core import for_tests
 from support.threads import in_thread
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class TestArguments:
     @pytest.mark.parametrize("pair", [Pair(0.5, 7), np.array((0.5, 7), "f4,i4")[()]])
     def test_the_compiler_tells_the_types_of_the_parameters(self, xp: Any, pair: Any) -> None:
         kernel = tcuda._compile_kernel(ALL_TYPES, "f")
-        kinds = [(kind, size) for kind, size, _ in kernel.parameters.list]
+        kinds = [(kind, size) for kind, size, _ in for_tests.list_of_parameters(kernel.parameters)]
         assert kinds == [
             *(("p", 8), ("b", 1), ("i", 1), ("u", 2), ("i", 4), ("u", 8)),
             *(("f", 4), ("f", 8), ("s", 8), ("i", 2), ("p", 8), ("s", 8)),
@@ -182,7 +183,7 @@ __global__ void f(float *out, __half half, __nv_bfloat16 brain) {
 }
 """
         kernel = tcuda._compile_kernel(source, "f")
-        assert [kind for kind, _, _ in kernel.parameters.list] == ["p", "f", "g"]
+        assert [kind for kind, _, _ in for_tests.list_of_parameters(kernel.parameters)] == ["p", "f", "g"]
         out = xp.zeros(2, dtype=xp.float32)
         kernel(args=(out, 0.1, 0.1))
         assert numbers(xp, out) == [float(np.float16(0.1)), 0.10009765625]

@@ -158,6 +158,8 @@ print("cuLaunchKernel" in stub.stub_calls().decode())
 
     def test_the_address_of_an_array_comes_from_the_descriptors(self, output_of: OutputOf, driver_stub: str) -> None:
         code = f"""{PREPARATION}
+from tcuda._core import for_tests
+
 class Fast:
     @property
     def data(self):
@@ -173,7 +175,7 @@ class Pointer(Data):
 
 Fast.data = property(lambda array: Pointer())
 arrays = _core.ArrayAddresses(Fast, Fast.__dict__["data"], Pointer.__dict__["address"])
-print(_core.KernelParameters([("p", 8, 0)], arrays).pack("f", (Fast(),)).hex())
+print(for_tests.packed_arguments(_core.KernelParameters([("p", 8, 0)], arrays), "f", (Fast(),)).hex())
 """
         assert output_of(code, LD_LIBRARY_PATH=driver_stub) == (0x2000).to_bytes(8, "little").hex()
 

@@ -139,8 +139,8 @@ def test_a_crash_under_a_faulthandler_between_launches_is_reported_once(run_pyth
 def test_watched_pages_and_refused_instructions_have_handlers_of_their_own(output_of: OutputOf) -> None:
     code = f"""{START}
 import mmap
-from tcuda import _core
-if not _core.watches_pages():
+from tcuda._core import for_tests
+if not for_tests.watches_pages():
     print("True"), sys.exit()
 pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
 address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
@@ -148,11 +148,11 @@ seen, found = [], []
 for order in range(3):
     if order == 1:
         found.append(status_of({CALL}, x))
-    _core.watch_pages([(address, address + mmap.PAGESIZE, True)], lambda place, write: seen.append(place - address))
+    for_tests.watch_pages([(address, address + mmap.PAGESIZE, True)], lambda place, write: seen.append(place - address))
     found.append(status_of({CALL}, x))
     pages[5]
     found.append(status_of({CALL}, x))
-    _core.end_watch_of_pages()
+    for_tests.end_watch_of_pages()
     found.append(status_of({CALL}, x))
 print(seen == [5] * 3 and found == [719] * 10)
 """

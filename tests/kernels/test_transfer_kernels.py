@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcuda
+from support.core import for_tests
 from tcuda import _core
 from tcuda._cupy.transfer_source import ADDITION, LARGE_PACK, SMALL_PACK, expression
 
@@ -31,7 +32,7 @@ def by_value(words: Any) -> Any:
 def pack(target: Any, arrays: list[Any], offsets: list[int], *, large: bool = False) -> int:
     """Copy ``arrays`` into ``target`` by the kernel, and return the number of launches."""
     entries = [(array.data.ptr, array.nbytes, offset) for array, offset in zip(arrays, offsets, strict=True)]
-    tables = _core.pack_tables(target.data.ptr, entries, large)
+    tables = for_tests.pack_tables(target.data.ptr, entries, large)
     for table, blocks, threads in tables:
         kernel(LARGE_PACK if large else SMALL_PACK)((blocks,), (threads,), (by_value(np.frombuffer(table, np.uint8)),))
     return len(tables)
@@ -84,7 +85,7 @@ def test_a_launch_packs_as_many_arrays_as_its_parameters_hold(large: bool, more:
 
 def test_arrays_beyond_32_bits_get_tables_of_their_own() -> None:
     gib = 1 << 30
-    tables = _core.pack_tables(1 << 40, [(1 << 20, 5 * gib, 0), (1 << 21, 10, 5 * gib)], False)
+    tables = for_tests.pack_tables(1 << 40, [(1 << 20, 5 * gib, 0), (1 << 21, 10, 5 * gib)], False)
     heads = [np.frombuffer(table[:16], [("target", "Q"), ("count", "I"), ("blocks", "I")])[0] for table, *_ in tables]
     assert [(int(head["target"]), int(head["count"])) for head in heads] == [
         (1 << 40, 1),

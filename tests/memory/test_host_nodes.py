@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.core import for_tests
 from support.sizes import MIB
 from support.threads import in_thread
 from tcuda import _core
@@ -60,7 +61,7 @@ class Host:
         def fail(*arguments: Any, **facts: Any) -> None:
             raise MemoryError(arguments)
 
-        driver = _core.FaultyDriver(runtime.memoryDriver())
+        driver = for_tests.FaultyDriver(runtime.memoryDriver())
         if node is not None:
             driver.use_host_node(node)
         self.seen: list[Policy] = []

@@ -8,6 +8,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
+from support.core import for_tests
 from support.sizes import KIB, MIB
 from tcuda import _core
 from tcuda._runtime.protocol import MEMCPY_HOST_TO_DEVICE
@@ -37,7 +38,7 @@ class Host:
     """
 
     def __init__(self, runtime: Runtime, *, knows: bool = False) -> None:
-        self.driver = _core.FaultyDriver(runtime.memoryDriver())
+        self.driver = for_tests.FaultyDriver(runtime.memoryDriver())
         if not knows:
             self.driver.forget_host_uses()
         self.devices = runtime.getDeviceCount()

@@ -10,6 +10,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
+from support.core import for_tests
 from support.sizes import KIB, MIB
 from support.threads import in_threads
 from tcuda import _core
@@ -44,7 +45,7 @@ class Host:
     """
 
     def __init__(self, runtime: Runtime, *, knows: bool) -> None:
-        self.driver = _core.FaultyDriver(runtime.memoryDriver())
+        self.driver = for_tests.FaultyDriver(runtime.memoryDriver())
         if not knows:
             self.driver.forget_host_uses()
         self.ledger = _core.Ledger(self.driver, runtime.getDeviceCount(), _core.Settings(), no_error, no_error)

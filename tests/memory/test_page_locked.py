@@ -11,6 +11,7 @@ import pytest
 
 import tcuda
 from support.busy_streams import keep_busy
+from support.core import for_tests
 from support.sizes import KIB, MIB
 from support.threads import in_threads
 from tcuda import _core
@@ -599,7 +600,7 @@ class TestFailures:
             raise MemoryError(arguments)
 
         for calls in itertools.count():
-            driver = _core.FaultyDriver(runtime.memoryDriver())
+            driver = for_tests.FaultyDriver(runtime.memoryDriver())
             if not knows:
                 driver.forget_host_uses()
             own = _core.Ledger(driver, runtime.getDeviceCount(), _core.Settings(), fail, fail)
@@ -631,7 +632,7 @@ class TestFailures:
         def fail(*arguments: Any, **facts: Any) -> None:
             raise MemoryError(arguments)
 
-        driver = _core.FaultyDriver(runtime.memoryDriver())
+        driver = for_tests.FaultyDriver(runtime.memoryDriver())
         own = _core.Ledger(driver, runtime.getDeviceCount(), _core.Settings(), fail, fail)
         block = _core.allocate_page_locked(own, PAGES)
         del block
@@ -684,7 +685,7 @@ print(tcuda.host_memory_stats()["num_host_alloc"], tcuda.host_memory_stats()["al
         def fail(*arguments: Any, **facts: Any) -> None:
             raise MemoryError(arguments)
 
-        driver = _core.FaultyDriver(runtime.memoryDriver())
+        driver = for_tests.FaultyDriver(runtime.memoryDriver())
         own = _core.Ledger(driver, runtime.getDeviceCount(), _core.Settings(), fail, fail)
         own.change_host_settings(True, 2, 0, False)
         driver.fail(entry, 0, 719)

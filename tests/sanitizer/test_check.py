@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 import tcuda
+from support.core import for_tests
 from support.made_races import BYTES, access, race, tell
 from tcuda.sanitizer import CUDASanitizerErrors, RaceWarning, Report, _detector, check
 
@@ -416,7 +417,7 @@ def test_races_that_wait_for_the_main_thread_are_told_at_the_end_of_a_check_of_a
             detector = _detector._started.detector  # type: ignore[union-attr]
             use = (0x7000_0000_0000, 1, (64,), (1,), 2, "x")
             detector.work(one.device_index, one.cuda_stream, "first", [use])
-            detector.work_in_callback(other.device_index, other.cuda_stream, "second", [use], True)
+            for_tests.work_in_callback(detector, other.device_index, other.cuda_stream, "second", [use], True)
         reports.append(report)
 
     thread = threading.Thread(target=work)

@@ -183,10 +183,10 @@ with tcuda.sanitizer.check():
     for turn in range(200):
         MPI.Request.Waitall([comm.Irecv(y, source=0), comm.Isend(x, dest=0)])
         if turn == 20:
-            before = detector.sizes()["slots"]
+            before = for_tests.sizes_of_detector(detector)["slots"]
     host = numpy.zeros(10)
     pending = [comm.Irecv(host, source=0) for _ in range(50)]  # memory that no device uses
-    assert detector.sizes()["slots"] == before
+    assert for_tests.sizes_of_detector(detector)["slots"] == before
     for _ in pending:
         comm.Send(numpy.ones(10), dest=0)
     MPI.Request.Waitall(pending)

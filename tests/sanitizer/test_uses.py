@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcuda
-from tcuda import _core
+from support.core import for_tests
 from tcuda.sanitizer import check, uses
 
 READ, WRITE, BOTH = 1, 2, 3
@@ -48,9 +48,9 @@ class HostTensor(Tensor):
 def noted(**arguments: Any) -> list[Any]:
     """Return the memory that is noted in the block of an annotation while a detector watches."""
     with check(mode="collect"), uses(**arguments):
-        ((name, memory, exclusive),) = _core.current_notes()
+        ((name, memory, exclusive),) = for_tests.current_notes()
     assert (name, exclusive) == ("", True)
-    assert _core.current_notes() == []
+    assert for_tests.current_notes() == []
     found: list[Any] = memory
     return found
 
@@ -93,24 +93,24 @@ def test_no_array_at_all() -> None:
 
 def test_without_a_detector_nothing_is_noted(x: Any) -> None:
     with uses(reads=[x]):
-        assert _core.current_notes() == []
+        assert for_tests.current_notes() == []
 
 
 def test_annotations_nest(x: Any) -> None:
     with check(mode="collect"), uses(reads=[x]), uses(writes=[x]):
-        assert [memory[0][4] for _, memory, _ in _core.current_notes()] == [WRITE, READ]
+        assert [memory[0][4] for _, memory, _ in for_tests.current_notes()] == [WRITE, READ]
 
 
 def test_an_annotation_ends_with_an_exception(x: Any) -> None:
     with check(mode="collect"), pytest.raises(KeyError), uses(reads=[x]):
         raise KeyError
-    assert _core.current_notes() == []
+    assert for_tests.current_notes() == []
 
 
 def test_a_decorated_function_is_annotated_at_each_call(x: Any) -> None:
     @uses(reads=[x])
     def kinds() -> list[Any]:
-        return [memory[0][4] for _, memory, _ in _core.current_notes()]
+        return [memory[0][4] for _, memory, _ in for_tests.current_notes()]
 
     with check(mode="collect"):
         assert [kinds(), kinds()] == [[READ], [READ]]
@@ -120,7 +120,7 @@ def test_a_decorated_function_is_annotated_at_each_call(x: Any) -> None:
 def test_other_threads_have_no_annotation(x: Any) -> None:
     seen: list[Any] = []
     with check(mode="collect"), uses(reads=[x]):
-        thread = threading.Thread(target=lambda: seen.append(_core.current_notes()))
+        thread = threading.Thread(target=lambda: seen.append(for_tests.current_notes()))
         thread.start()
         thread.join()
     assert seen == [[]]
@@ -143,15 +143,15 @@ def test_the_end_in_another_thread_is_an_error(x: Any) -> None:
         thread.join()
         (error,) = raised
         assert "must end in the thread in which it began" in str(error)
-        assert len(_core.current_notes()) == 1
+        assert len(for_tests.current_notes()) == 1
         scope.undo()
-    assert _core.current_notes() == []
+    assert for_tests.current_notes() == []
 
 
 def test_tasks_one_after_the_other(x: Any) -> None:
     async def step() -> int:
         with uses(reads=[x]):
-            return len(_core.current_notes())
+            return len(for_tests.current_notes())
 
     async def run() -> list[int]:
         return list(await asyncio.gather(step(), step()))

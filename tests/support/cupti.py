@@ -6,6 +6,7 @@ import ctypes
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from support.core import for_tests
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Cupti:
     def __init__(self, path: str) -> None:
         self.path = path
         self.stub: Any = ctypes.PyDLL(path)
-        self.ids = _core.watched_calls()
+        self.ids = for_tests.watched_calls()
         self.stub.stub_call.argtypes = [
             ctypes.c_uint32, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int,
         ]  # fmt: skip
@@ -197,7 +198,7 @@ class Watched:
         self.detector.forget_races()
         made = set()
         for address, size in _LOOKED_AT:  # one after the other, because races with equal names are the same race
-            self.detector.host_access("probe", [(address, 1, (size,), (1,), 2, "")])
+            for_tests.host_access(self.detector, "probe", [(address, 1, (size,), (1,), 2, "")])
             for race in self.races:
                 access = race.previous
                 begin, itemsize, shape, strides = access.region
@@ -212,4 +213,7 @@ class Watched:
 
     def steps(self) -> list[tuple[str, int, int | None, int | None]]:
         """Return the kind, the device, the stream and the event of all steps."""
-        return [(step["kind"], step["device"], step["stream"], step["event"]) for step in self.detector.recent()]
+        return [
+            (step["kind"], step["device"], step["stream"], step["event"])
+            for step in for_tests.recent_steps(self.detector)
+        ]

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from support.core import for_tests
 from support.races import Watch
 from support.stand_in_driver import Arguments, Extra, Function, StandInDriver
-from tcuda import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
+
+    from tcuda import _core
 
     Pointer = tuple[int, int, bool, int, int, str]
     Uses = dict[str, tuple[list[tuple[int, int]], list[Pointer], bool]]
@@ -84,12 +86,12 @@ class Launches:
         *,
         of_ptx: Callable[[bytes], Uses] | None = None,
         without: Sequence[str] = (),
-        table: _core.KernelTable | None = None,
+        table: for_tests.KernelTable | None = None,
     ) -> None:
         self.driver = StandInDriver()
         self.watch = Watch()
-        self.table = _core.KernelTable(of_ptx) if table is None else table
-        self.reader = _core.LaunchReader(self.watch.detector, self.table, self.driver.addresses(*without))
+        self.table = for_tests.KernelTable(of_ptx) if table is None else table
+        self.reader = for_tests.LaunchReader(self.watch.detector, self.table, self.driver.addresses(*without))
         self._handles = itertools.count(0x5000, 16)
 
     def kernel(self, *values: bytes, name: str = "kernel", module: int = 1) -> int:

@@ -8,7 +8,7 @@ import platform
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from tcuda import _core
+from support.core import for_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,9 +197,10 @@ class Client:
     def call(self, name: str, *arguments: Any) -> int:
         """Call a function of the library through the import table of the module."""
         self.notes = []
+        noted_memory = for_tests.noted_memory  # not in observe(), whose exceptions are lost
 
         def observe() -> None:
-            self.notes = _core.noted_memory()
+            self.notes = noted_memory()
             self.during()
 
         observer = ctypes.CFUNCTYPE(None)(observe)

@@ -30,6 +30,16 @@ void bind_emulation(nanobind::module_ &);
 void bind_sanitizer(nanobind::module_ &);
 #endif
 
+#ifdef TCUDA_TESTS
+void bind_driver_for_tests(nanobind::module_ &);
+void bind_kernels_for_tests(nanobind::module_ &);
+void bind_stacks_for_tests(nanobind::module_ &);
+void bind_transfers_for_tests(nanobind::module_ &);
+#ifdef TCUDA_WINGS
+void bind_sanitizer_for_tests(nanobind::module_ &);
+#endif
+#endif
+
 namespace {
 
 // nanobind would only say "std::bad_alloc".
@@ -73,6 +83,17 @@ NB_MODULE(_core, module) {
     module.attr("has_wings") = true;
 #else
     module.attr("has_wings") = false;
+#endif
+#ifdef TCUDA_TESTS
+    // A module of this library, because the functions use the state of the core.
+    nanobind::module_ for_tests = module.def_submodule("for_tests");
+    tcuda::bind_driver_for_tests(for_tests);
+    tcuda::bind_kernels_for_tests(for_tests);
+    tcuda::bind_stacks_for_tests(for_tests);
+    tcuda::bind_transfers_for_tests(for_tests);
+#ifdef TCUDA_WINGS
+    tcuda::bind_sanitizer_for_tests(for_tests);
+#endif
 #endif
     if (!tcuda::add_event_finalizer(module.ptr()))
         nanobind::raise_python_error();

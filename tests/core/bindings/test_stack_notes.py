@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.core import for_tests
 from support.free_threading import IS_FREE_THREADED
 from tcuda import _core
 
@@ -25,9 +26,9 @@ PATIENCE = 60_000  # milliseconds; no test fails because the machine is slow
 
 @pytest.fixture(autouse=True)
 def _notes() -> Iterator[None]:
-    _core.begin_stack_notes(PATIENCE)
+    for_tests.begin_stack_notes(PATIENCE)
     yield
-    _core.end_stack_notes()
+    for_tests.end_stack_notes()
 
 
 def in_function(note: Note) -> Any:
@@ -270,7 +271,7 @@ def test_the_stack_is_the_one_that_python_sees(shape: Callable[[Note], Any], pyt
             frames.append((frame.f_code.co_name, frame.f_lineno))
             frame = frame.f_back
         seen.append(frames)
-        return _core.note_stack_both_ways(python_first)
+        return for_tests.note_stack_both_ways(python_first)
 
     with_lock, without_lock = shape(note)
     assert with_lock == without_lock
@@ -280,25 +281,25 @@ def test_the_stack_is_the_one_that_python_sees(shape: Callable[[Note], Any], pyt
 
 
 def test_notes_of_one_line_have_one_number() -> None:
-    numbers = {_core.note_stack(with_lock) for with_lock in (True, False, True, False)}
+    numbers = {note() for note in 2 * [_core.note_stack, for_tests.note_stack_without_lock]}
     assert len(numbers) == 1
 
 
 def test_notes_of_two_lines_have_two_numbers() -> None:
-    first = _core.note_stack(False)
-    second = _core.note_stack(False)
+    first = for_tests.note_stack_without_lock()
+    second = for_tests.note_stack_without_lock()
     assert first != second
     (one, *_), (two, *_) = _core.frames_of(first), _core.frames_of(second)
     assert two["line"] == one["line"] + 1
 
 
 def test_a_thread_that_python_does_not_know_has_no_frames() -> None:
-    assert _core.frames_of(_core.note_stack_in_foreign_thread()) == []
+    assert _core.frames_of(for_tests.note_stack_in_foreign_thread()) == []
 
 
 def test_code_that_is_gone_is_still_described() -> None:
-    names: dict[str, Any] = {"note": _core.note_stack}
-    exec("def short_lived():\n    return note(False)\nnumber = short_lived()", names)
+    names: dict[str, Any] = {"note": for_tests.note_stack_without_lock}
+    exec("def short_lived():\n    return note()\nnumber = short_lived()", names)
     number = names["number"]
     names.clear()
     assert [frame["name"] for frame in _core.frames_of(number)][:2] == ["short_lived", "<module>"]
@@ -307,11 +308,12 @@ def test_code_that_is_gone_is_still_described() -> None:
 def test_code_that_is_made_and_dropped_all_the_time(output_of: OutputOf) -> None:
     code = """
 from tcuda import _core
-_core.begin_stack_notes(60_000)
+from tcuda._core import for_tests
+for_tests.begin_stack_notes(60_000)
 numbers = set()
-source = compile("number = note(False)", "made.py", "exec")
+source = compile("number = note()", "made.py", "exec")
 for count in range(20_000):
-    names = {"note": _core.note_stack}
+    names = {"note": for_tests.note_stack_without_lock}
     exec(source.replace(co_name=f"made{count}"), names)
     numbers.add(names["number"])
 print(len(numbers))
@@ -327,17 +329,18 @@ print(wrong)
 def test_a_thread_that_keeps_the_lock_delays_a_note_for_a_bounded_time(fresh_output_of: OutputOf) -> None:
     code = """
 from tcuda import _core
-_core.begin_stack_notes(300)
+from tcuda._core import for_tests
+for_tests.begin_stack_notes(300)
 for count in range(3):
-    number, seconds = _core.note_stack_against_lock()
+    number, seconds = for_tests.note_stack_against_lock()
     assert _core.frames_of(number) == []
     assert 0.29 < seconds < 5, seconds
-number, seconds = _core.note_stack_against_lock()  # after three waits in vain
+number, seconds = for_tests.note_stack_against_lock()  # after three waits in vain
 assert _core.frames_of(number) == []
 assert seconds < 0.29, seconds
-_core.end_stack_notes()
-_core.begin_stack_notes(60_000)
-assert [frame["name"] for frame in _core.frames_of(_core.note_stack(False))] == ["<module>"]
+for_tests.end_stack_notes()
+for_tests.begin_stack_notes(60_000)
+assert [frame["name"] for frame in _core.frames_of(for_tests.note_stack_without_lock())] == ["<module>"]
 print("done")
 """
     assert fresh_output_of(code) == "done"
@@ -347,13 +350,14 @@ def test_notes_from_many_threads(output_of: OutputOf) -> None:
     code = """
 import threading
 from tcuda import _core
-_core.begin_stack_notes(60_000)
+from tcuda._core import for_tests
+for_tests.begin_stack_notes(60_000)
 wrong = []
 
 def work(thread):
     for count in range(300):
-        names = {"note": _core.note_stack_both_ways}
-        exec(f"def new{thread}_{count}(): return note(False)\\nresult = new{thread}_{count}()", names)
+        names = {"note": for_tests.note_stack_both_ways}
+        exec(f"def new{thread}_{count}(): return note()\\nresult = new{thread}_{count}()", names)
         with_lock, without_lock = names["result"]
         if with_lock != without_lock:
             wrong.append((thread, count, _core.frames_of(with_lock), _core.frames_of(without_lock)))
@@ -371,7 +375,8 @@ def test_a_fork_in_the_middle_of_notes(output_of: OutputOf) -> None:
 import os, signal, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads
 from tcuda import _core
-_core.begin_stack_notes(60_000)
+from tcuda._core import for_tests
+for_tests.begin_stack_notes(60_000)
 stop = threading.Event()
 
 def new_code(note, *args):
@@ -382,20 +387,20 @@ def new_code(note, *args):
 def work(of_new_code):
     while not stop.is_set():
         if of_new_code:
-            new_code(_core.note_stack, False)
+            new_code(for_tests.note_stack_without_lock)
         else:
-            _core.note_stack(False)
-            _core.note_stack(False)
+            for_tests.note_stack_without_lock()
+            for_tests.note_stack_without_lock()
 
 def in_child():
     signal.alarm(60)  # ends a child that hangs
-    assert new_code(_core.note_stack_both_ways, False)[1] == 1  # a child has no keeper
-    assert new_code(_core.note_stack, True) != 1
-    _core.end_stack_notes()
-    _core.begin_stack_notes(60_000)
-    with_lock, without_lock = new_code(_core.note_stack_both_ways, False)
+    assert new_code(for_tests.note_stack_both_ways, False)[1] == 1  # a child has no keeper
+    assert new_code(_core.note_stack) != 1
+    for_tests.end_stack_notes()
+    for_tests.begin_stack_notes(60_000)
+    with_lock, without_lock = new_code(for_tests.note_stack_both_ways, False)
     assert with_lock == without_lock
-    _core.end_stack_notes()
+    for_tests.end_stack_notes()
 
 threads = [threading.Thread(target=work, args=(of_new_code,)) for of_new_code in (True, True, False, False)]
 for thread in threads: thread.start()
@@ -421,21 +426,22 @@ def test_an_exit_in_the_middle_of_notes(run_python: RunPython, ends: bool) -> No
     code = f"""
 import atexit, threading
 from tcuda import _core
-_core.begin_stack_notes(60_000)
+from tcuda._core import for_tests
+for_tests.begin_stack_notes(60_000)
 started = threading.Barrier(5)
 
 def work():
     started.wait()
     while True:
-        names = {{"note": _core.note_stack}}
-        exec("def new(): return note(False)\\nresult = new()", names)
-        _core.seconds_per_stack_note(1000, False)
+        names = {{"note": for_tests.note_stack_without_lock}}
+        exec("def new(): return note()\\nresult = new()", names)
+        for_tests.seconds_per_stack_note(1000, False)
 
 for _ in range(4): threading.Thread(target=work, daemon=True).start()
 started.wait()
-atexit.register(lambda: print(_core.note_stack(True) > 1, _core.note_stack(False) > 1))
+atexit.register(lambda: print(_core.note_stack() > 1, for_tests.note_stack_without_lock() > 1))
 if {ends}:
-    _core.end_stack_notes()
+    for_tests.end_stack_notes()
 """
     for _ in range(5):
         done = run_python(code)
@@ -446,24 +452,25 @@ def test_no_notes_without_the_lock_before_the_begin_and_in_exit_handlers(output_
     code = """
 import atexit
 from tcuda import _core
+from tcuda._core import for_tests
 def show():
-    print(_core.note_stack(False) > 1, _core.note_stack(True) > 1)
+    print(for_tests.note_stack_without_lock() > 1, _core.note_stack() > 1)
 
 def show_at_exit():
     show()
-    _core.begin_stack_notes(60_000)  # too late
+    for_tests.begin_stack_notes(60_000)  # too late
     show()
 
 atexit.register(show_at_exit)
 show()
-_core.begin_stack_notes(60_000)
-_core.begin_stack_notes(60_000)
-_core.end_stack_notes()
+for_tests.begin_stack_notes(60_000)
+for_tests.begin_stack_notes(60_000)
+for_tests.end_stack_notes()
 show()
-_core.end_stack_notes()
+for_tests.end_stack_notes()
 show()
-_core.end_stack_notes()
-_core.begin_stack_notes(60_000)
+for_tests.end_stack_notes()
+for_tests.begin_stack_notes(60_000)
 show()
 """
     without, both = "False True", "True True"
@@ -476,6 +483,7 @@ def test_a_note_collects_no_garbage(output_of: OutputOf, with_lock: bool) -> Non
     code = f"""
 import gc
 from tcuda import _core
+from tcuda._core import for_tests
 
 collections = []
 
@@ -483,11 +491,12 @@ def deeper(n):
     if n > 0:
         return deeper(n - 1)
     collections.clear()
-    _core.note_stack({with_lock})
+    note()
     return len(collections)
 
+note = _core.note_stack if {with_lock} else for_tests.note_stack_without_lock
 if {not with_lock}:
-    _core.begin_stack_notes(60_000)
+    for_tests.begin_stack_notes(60_000)
 gc.callbacks.append(lambda phase, info: collections.append(phase))
 gc.set_threshold(1)
 print([deeper(n) for n in (5, 50)], gc.isenabled())
@@ -499,6 +508,6 @@ print([deeper(n) for n in (5, 50)], gc.isenabled())
 
 def test_a_note_with_the_lock_is_cheap() -> None:
     def deeper(n: int) -> float:
-        return _core.seconds_per_stack_note(20_000, True) if n == 0 else deeper(n - 1)
+        return for_tests.seconds_per_stack_note(20_000, True) if n == 0 else deeper(n - 1)
 
     assert min(deeper(9) for _ in range(5)) < 10e-6  # about 0.2 us, with the frames of pytest

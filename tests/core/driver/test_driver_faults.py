@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from support.core import for_tests
+from support.folders import REPOSITORY
 from tcuda import _core
 from tcuda._backend import backend_of
 from tcuda._base.statuses import Status
@@ -164,7 +167,7 @@ def test_a_failure_leaves_no_memory_and_no_wrong_statistics(
     runtime.deviceSynchronize()
     free, _ = runtime.memGetInfo()
     for calls in itertools.count():
-        driver = _core.FaultyDriver(runtime.memoryDriver())
+        driver = for_tests.FaultyDriver(runtime.memoryDriver())
         driver.fail(entry, calls, status)
         program = Program(runtime, driver, expandable=expandable)
         if entry == "fill":
@@ -195,12 +198,12 @@ def test_the_driver_may_wait_for_functions_that_need_python(
     """On CUDA, cuMemFree() waits for host functions in streams, and a host function may need Python's lock."""
     program = f"""
 import faulthandler, sys, threading
-from tcuda import _core
+from tcuda._core import for_tests
 from tcuda._process.lazy import cuda, init
 from test_driver_faults import Program
 faulthandler.dump_traceback_later(60, exit=True)  # ends a deadlock
 init()
-driver = _core.FaultyDriver(cuda.memoryDriver())
+driver = for_tests.FaultyDriver(cuda.memoryDriver())
 program = Program(cuda, driver, expandable={expandable})
 program.ledger.caching = {caching}
 calls, done = [], threading.Event()
@@ -219,12 +222,15 @@ program.check()
 del program
 print(len(calls) > 10)
 """
-    assert output_of(program, PYTHONPATH=str(Path(__file__).parent)) == "True"
+    assert (
+        output_of(program, PYTHONPATH=os.pathsep.join(map(str, (Path(__file__).parent, REPOSITORY / "tests"))))
+        == "True"
+    )
 
 
 def test_memory_that_could_not_be_unmapped_is_given_back_later(runtime: Runtime) -> None:
-    breaks_unmap = _core.FaultyDriver(runtime.memoryDriver())
-    breaks_map = _core.FaultyDriver(breaks_unmap)
+    breaks_unmap = for_tests.FaultyDriver(runtime.memoryDriver())
+    breaks_map = for_tests.FaultyDriver(breaks_unmap)
     breaks_unmap.fail("unmap", 0, 719)
     breaks_map.fail("map", 1, 719)
     program = Program(runtime, breaks_map, expandable=True)
@@ -242,7 +248,7 @@ def test_memory_that_could_not_be_unmapped_is_given_back_later(runtime: Runtime)
 
 
 def test_a_process_without_addresses_asks_for_a_range_when_one_has_been_given_back(runtime: Runtime) -> None:
-    driver = _core.FaultyDriver(runtime.memoryDriver())
+    driver = for_tests.FaultyDriver(runtime.memoryDriver())
     program = Program(runtime, driver, expandable=True)
     streams = [runtime.streamCreateWithPriority(1, 0) for _ in range(8)]
     in_ranges = [program.allocate(3 * MIB, stream) for stream in streams[:3]]

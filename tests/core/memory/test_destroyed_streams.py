@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from support.core import for_tests
 from support.peer import read, write
 from tcuda import _core
 from tcuda._backend import backend_of
@@ -35,7 +36,7 @@ class Program:
         options = _core.Settings()
         options.expandable_segments = expandable
         self.runtime = runtime
-        self.driver = _core.FaultyDriver(runtime.memoryDriver())
+        self.driver = for_tests.FaultyDriver(runtime.memoryDriver())
         self.ledger = _core.Ledger(self.driver, runtime.getDeviceCount(), options, fail, fail)
 
     def make_stream(self) -> int:

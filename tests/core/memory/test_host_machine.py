@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import tcuda
 from support.busy_streams import keep_busy
+from support.core import for_tests
 from support.examples import examples
 from tcuda import _core
 from tcuda._runtime import runtime
@@ -44,7 +45,7 @@ class HostMachine(RuleBasedStateMachine):
         super().__init__()
         tcuda.init()
         self.cuda = runtime()
-        self.driver = _core.FaultyDriver(self.cuda.memoryDriver())
+        self.driver = for_tests.FaultyDriver(self.cuda.memoryDriver())
         if self.forgets:
             self.driver.forget_host_uses()
         self.own = _core.Ledger(self.driver, self.cuda.getDeviceCount(), _core.Settings(), fail, fail)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from support.core import for_tests
 from support.peer import Peer, read, write
 from tcuda import _core
 
@@ -331,7 +332,7 @@ def test_a_failure_leaves_nothing_behind(runtime: Runtime, entry: str, status: i
     runtime.deviceSynchronize()
     free, live = runtime.memGetInfo()[0], _live(runtime)
     for calls in itertools.count():
-        driver = _core.FaultyDriver(runtime.memoryDriver())
+        driver = for_tests.FaultyDriver(runtime.memoryDriver())
         driver.fail(entry, calls, status)
         failed = _share(runtime, driver, status)
         if failed != driver.failed:  # the end of the ledger, which has no second attempt
@@ -344,7 +345,7 @@ def test_a_failure_leaves_nothing_behind(runtime: Runtime, entry: str, status: i
             break
 
 
-def _share(runtime: Runtime, driver: _core.FaultyDriver, status: int) -> bool:
+def _share(runtime: Runtime, driver: for_tests.FaultyDriver, status: int) -> bool:
     """Share a block of three pieces within this process, and return whether a call has failed.
 
     Each call that is refused is made again.
@@ -380,7 +381,7 @@ def _share(runtime: Runtime, driver: _core.FaultyDriver, status: int) -> bool:
 
 
 def test_a_driver_that_does_not_know_the_allocation_is_no_error(runtime: Runtime) -> None:
-    driver = _core.FaultyDriver(runtime.memoryDriver())
+    driver = for_tests.FaultyDriver(runtime.memoryDriver())
     ledger = new_ledger(runtime, driver=driver)
     ledger.caching = False
     address = ledger.allocate(0, 4096, 0)

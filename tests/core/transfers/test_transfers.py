@@ -762,11 +762,13 @@ for noted in (True, False):
 
 def test_kernels_have_notes_while_kernels_are_noted(output_of: OutputOf, driver_stub: str) -> None:
     code = """
+from tcuda._core import for_tests
+
 class Function:
     def __call__(self): ...
 
 def read(arguments):
-    return _core.current_notes()
+    return for_tests.current_notes()
 
 def noted(call):
     seen.clear()
@@ -791,7 +793,7 @@ _core.note_calls(Function, Array, Pointer, tuple)
 for call in calls:
     print(noted(call))
 _core.stop_noting_calls()
-print([noted(call) for call in calls], _core.current_notes())
+print([noted(call) for call in calls], for_tests.current_notes())
 """
     assert outputs(output_of, driver_stub, code) == [
         "[[], [], [], []]",

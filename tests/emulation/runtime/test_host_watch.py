@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
+from support.core import for_tests
 from support.emulated_streams import new_stream
 from tcuda import _core
 from tcuda._runtime.protocol import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.emulated,
-    pytest.mark.skipif(not _core.watches_pages(), reason="this machine does not tell reads from writes"),
+    pytest.mark.skipif(not for_tests.watches_pages(), reason="this machine does not tell reads from writes"),
 ]
 
 SIZE = 1 << 16

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from support.core import for_tests
 from support.threads import in_threads
 from tcuda import _core
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import RunPython
 
-pytestmark = pytest.mark.skipif(not _core.watches_pages(), reason="this machine does not tell reads from writes")
+pytestmark = pytest.mark.skipif(not for_tests.watches_pages(), reason="this machine does not tell reads from writes")
 
 PAGE = os.sysconf("SC_PAGESIZE")
 
@@ -52,12 +53,12 @@ def array() -> Iterator[np.ndarray[Any, Any]]:
     memory = np.zeros(7 * PAGE, np.uint8)
     begin = -memory.ctypes.data % PAGE
     yield memory[begin + PAGE - 100 : begin + 5 * PAGE + 100]
-    _core.end_watch_of_pages()
+    for_tests.end_watch_of_pages()
 
 
 def test_the_first_read_is_noticed_at_its_line(array: np.ndarray[Any, Any]) -> None:
     seen = Seen(array)
-    _core.watch_pages([(*bounds(array), True)], seen)
+    for_tests.watch_pages([(*bounds(array), True)], seen)
     assert array[3 * PAGE] == 0
     assert array[3 * PAGE] == 0
     assert seen.accesses == [(3 * PAGE, False)]
@@ -66,7 +67,7 @@ def test_the_first_read_is_noticed_at_its_line(array: np.ndarray[Any, Any]) -> N
 
 def test_a_write_is_told_from_a_read(array: np.ndarray[Any, Any]) -> None:
     seen = Seen(array)
-    _core.watch_pages([(*bounds(array), False)], seen)
+    for_tests.watch_pages([(*bounds(array), False)], seen)
     assert array.sum() == 0
     assert not seen.accesses
     array[2 * PAGE] = 7
@@ -76,7 +77,7 @@ def test_a_write_is_told_from_a_read(array: np.ndarray[Any, Any]) -> None:
 
 def test_parts_of_pages_are_not_watched(array: np.ndarray[Any, Any]) -> None:
     seen = Seen(array)
-    _core.watch_pages([(*bounds(array), True)], seen)
+    for_tests.watch_pages([(*bounds(array), True)], seen)
     array[:100] = array[-100:] = 1
     assert not seen.accesses
     array[100] = 1
@@ -86,7 +87,7 @@ def test_parts_of_pages_are_not_watched(array: np.ndarray[Any, Any]) -> None:
 def test_the_stricter_of_two_watches_of_a_page_holds(array: np.ndarray[Any, Any]) -> None:
     seen = Seen(array)
     begin, end = bounds(array)
-    _core.watch_pages([(begin, end, False), (begin + 100 + PAGE, begin + 100 + 2 * PAGE, True)], seen)
+    for_tests.watch_pages([(begin, end, False), (begin + 100 + PAGE, begin + 100 + 2 * PAGE, True)], seen)
     assert array[100] == 0
     assert not seen.accesses
     assert array[100 + PAGE] == 0
@@ -96,18 +97,18 @@ def test_the_stricter_of_two_watches_of_a_page_holds(array: np.ndarray[Any, Any]
 def test_other_ranges_take_the_place_of_those_before(array: np.ndarray[Any, Any]) -> None:
     seen = Seen(array)
     begin, _ = bounds(array)
-    _core.watch_pages([(begin, begin + 100 + PAGE, True)], seen)
-    _core.watch_pages([(begin + 100 + PAGE, begin + 100 + 2 * PAGE, True)], seen)
+    for_tests.watch_pages([(begin, begin + 100 + PAGE, True)], seen)
+    for_tests.watch_pages([(begin + 100 + PAGE, begin + 100 + 2 * PAGE, True)], seen)
     array[100] = 1
     assert not seen.accesses
-    _core.watch_pages([], seen)
+    for_tests.watch_pages([], seen)
     array[:] = 1
     assert not seen.accesses
 
 
 def test_a_pause_notices_nothing_and_keeps_the_watch(array: np.ndarray[Any, Any]) -> None:
     seen = Seen(array)
-    _core.watch_pages([(*bounds(array), True)], seen)
+    for_tests.watch_pages([(*bounds(array), True)], seen)
     with _core.PauseOfWatch():
         with _core.PauseOfWatch():
             array[:] = 1
@@ -121,7 +122,7 @@ def test_what_the_function_raises_reaches_the_program(array: np.ndarray[Any, Any
     def refuse(address: int, write: bool) -> None:
         raise LookupError(address, write)
 
-    _core.watch_pages([(*bounds(array), True)], refuse)
+    for_tests.watch_pages([(*bounds(array), True)], refuse)
     with pytest.raises(LookupError) as raised:
         sum(map(int, (array[place] for place in range(100, 2 * PAGE))))
     assert raised.value.args == (array.ctypes.data + 100, False)
@@ -130,7 +131,7 @@ def test_what_the_function_raises_reaches_the_program(array: np.ndarray[Any, Any
 def test_threads_without_the_lock_of_python_are_noticed(array: np.ndarray[Any, Any]) -> None:
     memory = np.zeros(1 << 20, np.uint8)  # NumPy gives the lock back while it copies so much
     seen: list[bool] = []
-    _core.watch_pages([(*bounds(memory), True)], lambda address, write: seen.append(write))
+    for_tests.watch_pages([(*bounds(memory), True)], lambda address, write: seen.append(write))
     in_threads(memory.copy, 8 * [()])
     assert seen == [False]
 
@@ -143,7 +144,7 @@ def test_the_function_may_touch_other_watched_memory(array: np.ndarray[Any, Any]
         seen.append(address - begin)
         array[100 + PAGE] = 1
 
-    _core.watch_pages([(begin, begin + 100 + PAGE, True), (begin + 100 + PAGE, end, False)], look)
+    for_tests.watch_pages([(begin, begin + 100 + PAGE, True), (begin + 100 + PAGE, end, False)], look)
     assert array[100] == 0
     assert seen == [100, 100 + PAGE]
 
@@ -152,11 +153,11 @@ def test_a_crash_elsewhere_is_reported_as_before(run_python: RunPython) -> None:
     done = run_python(
         """
 import ctypes, faulthandler, numpy
-from tcuda import _core
+from tcuda._core import for_tests
 faulthandler.enable()
 memory = numpy.zeros(1 << 16, numpy.uint8)
 begin = memory.ctypes.data
-_core.watch_pages([(begin, begin + memory.nbytes, True)], print)
+for_tests.watch_pages([(begin, begin + memory.nbytes, True)], print)
 ctypes.string_at(8)
 """
     )
@@ -169,24 +170,24 @@ ctypes.string_at(8)
 def test_the_end_of_the_watch_gives_the_signal_back(array: np.ndarray[Any, Any]) -> None:
     seen = Seen(array)
     faulthandler.enable()
-    _core.watch_pages([(*bounds(array), True)], seen)
+    for_tests.watch_pages([(*bounds(array), True)], seen)
     faulthandler.enable()  # takes the signal
-    _core.watch_pages([(*bounds(array)[:1], array.ctypes.data + 100 + PAGE, True)], seen)  # takes it again
+    for_tests.watch_pages([(*bounds(array)[:1], array.ctypes.data + 100 + PAGE, True)], seen)  # takes it again
     assert array[100] == 0
     assert seen.accesses == [(100, False)]
-    _core.end_watch_of_pages()
+    for_tests.end_watch_of_pages()
     array[:] = 1
     assert len(seen.accesses) == 1
 
 
 LATER_HANDLER = """
 import ctypes, faulthandler, signal, numpy
-from tcuda import _core
+from tcuda._core import for_tests
 memory = numpy.zeros(1 << 16, numpy.uint8)
 begin = memory.ctypes.data
 seen = []
 def watch():
-    _core.watch_pages([(begin, begin + memory.nbytes, True)], lambda address, write: seen.append(address - begin))
+    for_tests.watch_pages([(begin, begin + memory.nbytes, True)], lambda address, write: seen.append(address - begin))
 watch()
 faulthandler.enable()  # takes the signal
 """
@@ -202,7 +203,7 @@ def test_an_access_is_noticed_after_faulthandler_has_given_the_signal_back(run_p
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 [9000]\n", "")
 
 
-@pytest.mark.parametrize("again", ["", "watch()", "watch()\n_core.end_watch_of_pages()"])
+@pytest.mark.parametrize("again", ["", "watch()", "watch()\nfor_tests.end_watch_of_pages()"])
 def test_a_crash_under_a_later_faulthandler_is_reported_once(run_python: RunPython, again: str) -> None:
     done = run_python(LATER_HANDLER + f"{again}\nctypes.string_at(8)")
     assert done.returncode == -signal.SIGSEGV
@@ -224,7 +225,7 @@ LATER_HANDLERS = {
 }
 ANY_HANDLER = """
 import ctypes, faulthandler, mmap, signal
-from tcuda import _core
+from tcuda._core import for_tests
 libc = ctypes.CDLL(None)
 libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
 signal.alarm(30)  # ends an endless loop
@@ -232,7 +233,7 @@ pages = mmap.mmap(-1, 4 * mmap.PAGESIZE)
 begin = ctypes.addressof(ctypes.c_char.from_buffer(pages))
 seen = []
 def watch():
-    _core.watch_pages([(begin, begin + len(pages), False)], lambda address, write: seen.append(address - begin))
+    for_tests.watch_pages([(begin, begin + len(pages), False)], lambda address, write: seen.append(address - begin))
 watch()
 """
 CRASHES = {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from support.core import for_tests
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import RunPython
 
-pytestmark = pytest.mark.skipif(not _core.watches_pages(), reason="this machine does not tell reads from writes")
+pytestmark = pytest.mark.skipif(not for_tests.watches_pages(), reason="this machine does not tell reads from writes")
 
 PAGE = mmap.PAGESIZE
 SIZE = 4 * PAGE
@@ -39,7 +40,7 @@ class Buffer:
 
     def watch(self, reads: bool = True) -> None:
         begin = self.array.ctypes.data
-        _core.watch_pages([(begin + PAGE, begin + SIZE, reads)], self._see)
+        for_tests.watch_pages([(begin + PAGE, begin + SIZE, reads)], self._see)
 
     def _see(self, address: int, write: bool) -> None:
         self.seen.append((address - self.array.ctypes.data, write))
@@ -49,7 +50,7 @@ class Buffer:
 def buffer() -> Iterator[Buffer]:
     _core.notice_system_calls()
     yield Buffer()
-    _core.end_watch_of_pages()
+    for_tests.end_watch_of_pages()
 
 
 @pytest.fixture
@@ -199,6 +200,7 @@ def test_a_module_that_is_loaded_later_is_noticed(run_python: RunPython) -> None
         """
 import mmap, sys
 from tcuda import _core
+from tcuda._core import for_tests
 assert "_socket" not in sys.modules
 _core.notice_system_calls()
 import _socket, ctypes
@@ -206,7 +208,7 @@ _core.notice_system_calls()
 pages = mmap.mmap(-1, mmap.PAGESIZE)
 begin = ctypes.addressof(ctypes.c_char.from_buffer(pages))
 seen = []
-_core.watch_pages([(begin, begin + len(pages), True)], lambda address, write: seen.append(write))
+for_tests.watch_pages([(begin, begin + len(pages), True)], lambda address, write: seen.append(write))
 first, second = _socket.socketpair()
 print(first.send(b"12"), second.recv_into(pages), seen)
 """
@@ -231,6 +233,7 @@ def test_the_handler_of_the_watch_stays_above_later_handlers(what: str, run_pyth
         f"""
 import ctypes, faulthandler, mmap, signal, time
 from tcuda import _core
+from tcuda._core import for_tests
 _core.notice_system_calls()
 def called(*_):
     raise AssertionError("the program gets the signal")
@@ -239,11 +242,11 @@ pages = mmap.mmap(-1, 4 * mmap.PAGESIZE)
 begin = ctypes.addressof(ctypes.c_char.from_buffer(pages))
 seen = []
 for place in range(5):
-    _core.watch_pages([(begin, begin + len(pages), False)], lambda address, write: seen.append(address - begin))
+    for_tests.watch_pages([(begin, begin + len(pages), False)], lambda address, write: seen.append(address - begin))
     {later}
     pages[place] = 1
 print(seen, flush=True)
-_core.watch_pages([(begin, begin + len(pages), False)], print)
+for_tests.watch_pages([(begin, begin + len(pages), False)], print)
 signal.alarm(30)  # ends an endless loop
 ctypes.string_at(8)
 """

@@ -22,6 +22,7 @@ from support.cupy_without_device import without_device
 driver = without_device()
 import cupy
 from tcuda import _core
+from tcuda._core import for_tests
 from tcuda.sanitizer._cuda import kernel_uses
 from tcuda._cupy import loaded_kernels
 
@@ -53,7 +54,7 @@ seen, undescribed, notes = [], [], []
 
 def look(function, parameters):
     # Reads the arrays of a launch by the description, from the parameters that CuPy has made.
-    notes.append(_core.current_notes())
+    notes.append(for_tests.current_notes())
     module, name = driver.functions[function]
     if (module, name) not in table.descriptions:
         undescribed.append(name)
@@ -139,6 +140,8 @@ print(len(undescribed), len(found), table.forgotten == [module for module, _ in 
 
 def test_launches_without_pythons_lock_have_the_stack_of_the_operation(output: OutputOf) -> None:
     code = """
+from tcuda._core import for_tests
+
 square = cupy.ElementwiseKernel("T x", "T y", "y = x * x", "square")
 total = cupy.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
 raw = cupy.RawKernel('extern "C" __global__ void f(float *x) {}', "f")
@@ -147,7 +150,7 @@ names = []
 
 def look(function, parameters):
     # The thread that notes stacks for others has not begun, so a stack with frames is that of the call.
-    names.append([frame["name"] for frame in _core.frames_of(_core.note_stack(False))][:1])
+    names.append([frame["name"] for frame in _core.frames_of(for_tests.note_stack_without_lock())][:1])
 
 def operate():
     global x

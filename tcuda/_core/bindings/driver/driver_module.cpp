@@ -3,24 +3,12 @@
 #include "bindings/driver/python_cuda_driver.hpp"
 #include "bindings/python/containers.hpp"
 #include "driver/cuda_calls.hpp"
-#include "driver/faulty_driver.hpp"
 #include "driver/green_contexts.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
-
-void call_meanwhile(FaultyDriver &driver, nb::object function) {
-    driver.meanwhile([function] {
-        const nb::gil_scoped_acquire lock;
-        try {
-            function();
-        } catch (nb::python_error &error) {
-            error.discard_as_unraisable(function);
-        }
-    });
-}
 
 nb::tuple device_uuid(const CudaCalls &calls, int device) {
     libcuda::Uuid uuid{};
@@ -81,35 +69,75 @@ nb::tuple create_green_stream(GreenContexts &contexts, libcuda::GreenContext con
 
 // Adds the driver tables and the calls of the driver that CuPy lacks to the module.
 void bind_driver(nb::module_ &module) {
-    nb::class_<Driver>(module, "Driver");
-    nb::class_<PythonCudaDriver, Driver>(module, "CudaDriver").def(nb::init<>());
-    nb::class_<FaultyDriver, Driver>(module, "FaultyDriver")
-        .def(nb::init<Driver &>(), nb::arg("driver"), nb::keep_alive<1, 2>())
-        .def("fail", &FaultyDriver::fail, nb::arg("entry"), nb::arg("calls"), nb::arg("status"))
-        .def_prop_ro("failed", &FaultyDriver::failed)
-        .def("meanwhile", call_meanwhile, nb::arg("function"))
-        .def("forget_host_uses", &FaultyDriver::forget_host_uses)
-        .def("use_host_node", &FaultyDriver::use_host_node, nb::arg("node"))
-        .def("successes", &FaultyDriver::successes, nb::arg("entry"));
+    nb::class_<Driver>(module, "Driver", "A driver table: the calls that the allocator makes of a CUDA driver.");
+    nb::class_<PythonCudaDriver, Driver>(module, "CudaDriver", R"(
+    The table of ``libcuda.so.1``.
 
-    nb::class_<CudaCalls>(module, "CudaCalls")
+    Raises:
+        RuntimeError: The machine has no driver, the driver is too old, or the driver finds no device.)")
+        .def(nb::init<>());
+
+    nb::class_<CudaCalls>(module, "CudaCalls", R"(
+    Calls of the CUDA runtime that CuPy lacks, made through the driver; each returns a status first.
+
+    CUDA must have been initialised before.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 11.4.)")
         .def(nb::init<>())
-        .def("device_uuid", device_uuid, nb::arg("device"))
-        .def("stream_priority_range", stream_priority_range)
-        .def("event_record_with_flags", &CudaCalls::event_record_with_flags, nb::arg("event"), nb::arg("stream"),
-             nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>())
-        .def("stream_create_with_priority", stream_create_with_priority, nb::arg("flags"), nb::arg("priority"))
-        .def("stream_flags", stream_flags, nb::arg("stream"))
-        .def("stream_priority", stream_priority, nb::arg("stream"))
-        .def("graph_dot_print", &CudaCalls::graph_dot_print, nb::arg("graph"), nb::arg("path"), nb::arg("flags"));
+        .def("device_uuid", device_uuid, nb::arg("device"),
+             nb::sig("def device_uuid(self, device: int) -> tuple[int, bytes]"),
+             "Return a status, and the 16 bytes of the UUID of ``device`` (``cuDeviceGetUuid_v2``).")
+        .def("stream_priority_range", stream_priority_range,
+             nb::sig("def stream_priority_range(self) -> tuple[int, int, int]"), R"(
+        Return a status, and the least and the greatest priority of the current context's device.
 
-    nb::class_<GreenContexts>(module, "GreenContexts")
+        The thread must have a current context (``cuCtxGetStreamPriorityRange``).)")
+        .def("event_record_with_flags", &CudaCalls::event_record_with_flags, nb::arg("event"), nb::arg("stream"),
+             nb::arg("flags"), nb::call_guard<nb::gil_scoped_release>(),
+             "Record ``event`` on ``stream``, and return a status (``cuEventRecordWithFlags``).")
+        .def("stream_create_with_priority", stream_create_with_priority, nb::arg("flags"), nb::arg("priority"),
+             nb::sig("def stream_create_with_priority(self, flags: int, priority: int) -> tuple[int, int]"),
+             "Return a status, and a new stream of the current context (``cuStreamCreateWithPriority``).")
+        .def("stream_flags", stream_flags, nb::arg("stream"),
+             nb::sig("def stream_flags(self, stream: int) -> tuple[int, int]"),
+             "Return a status, and the flags of ``stream`` (``cuStreamGetFlags``).")
+        .def("stream_priority", stream_priority, nb::arg("stream"),
+             nb::sig("def stream_priority(self, stream: int) -> tuple[int, int]"),
+             "Return a status, and the priority of ``stream`` (``cuStreamGetPriority``).")
+        .def("graph_dot_print", &CudaCalls::graph_dot_print, nb::arg("graph"), nb::arg("path"), nb::arg("flags"),
+             "Write ``graph`` to a file in the DOT language, and return a status (``cuGraphDebugDotPrint``).");
+
+    nb::class_<GreenContexts>(module, "GreenContexts", R"(
+    Calls for green contexts, made through the driver; each returns a status first.
+
+    The primary context of the device must exist.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.5.)")
         .def(nb::init<>())
         .def("create", create_green_context, nb::arg("device"), nb::arg("multiprocessors"), nb::arg("scope"),
-             nb::arg("limit"))
-        .def("work_queue_concurrency", work_queue_concurrency, nb::arg("device"))
-        .def("create_stream", create_green_stream, nb::arg("context"), nb::arg("flags"), nb::arg("priority"))
-        .def("destroy", &GreenContexts::destroy, nb::arg("context"), nb::call_guard<nb::gil_scoped_release>());
+             nb::arg("limit"),
+             nb::sig(
+                 "def create(self, device: int, multiprocessors: int, scope: int, limit: int) -> tuple[int, int, int]"),
+             R"(
+        Return a status, a new context, and the number of its multiprocessors (``cuGreenCtxCreate``).
+
+        Args:
+            device: The index of the device.
+            multiprocessors: The least number of multiprocessors; 0 for all.
+            scope: The sharing scope of the work queues; -1 to leave the work queues as they are.
+            limit: The most streams of the work queues that work at the same time; 0 for the driver's own limit.)")
+        .def("work_queue_concurrency", work_queue_concurrency, nb::arg("device"),
+             nb::sig("def work_queue_concurrency(self, device: int) -> tuple[int, int]"),
+             "Return a status, and the driver's own limit of concurrent streams (``cuDeviceGetDevResource``).")
+        .def("create_stream", create_green_stream, nb::arg("context"), nb::arg("flags"), nb::arg("priority"),
+             nb::sig("def create_stream(self, context: int, flags: int, priority: int) -> tuple[int, int]"), R"(
+        Return a status, and a new stream of ``context`` (``cuGreenCtxStreamCreate``).
+
+        The stream ends with the context.)")
+        .def("destroy", &GreenContexts::destroy, nb::arg("context"), nb::call_guard<nb::gil_scoped_release>(),
+             "Wait for the streams of ``context``, destroy them and ``context``, and return a status.");
 }
 
 } // namespace tcuda

@@ -108,8 +108,12 @@ void bind_owned_memory(nb::module_ &module) {
     if (type == nullptr)
         nb::raise_python_error();
     module.attr("OwnedMemory") = nb::steal(type);
-    module.def("allocate_memory", allocate_memory, nb::arg("type"), nb::arg("ledger"), nb::arg("device"),
-               nb::arg("size"), nb::arg("stream"));
+    module.def(
+        "allocate_memory", allocate_memory, nb::arg("type"), nb::arg("ledger"), nb::arg("device"), nb::arg("size"),
+        nb::arg("stream"),
+        nb::sig("def allocate_memory(type: type[_Memory], ledger: Ledger, device: int, size: int, stream: int) -> "
+                "_Memory"),
+        "Return an object of ``type`` with new memory for ``stream``; an object without memory if ``size`` is 0.");
 }
 
 } // namespace tcuda

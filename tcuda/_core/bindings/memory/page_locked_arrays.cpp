@@ -86,10 +86,28 @@ nb::object PageLockedArrays::make(nb::handle shape, nb::handle passed) {
 }
 
 void bind_page_locked_arrays(nb::module_ &module) {
-    nb::class_<PageLockedArrays>(module, "PageLockedArrays")
+    nb::class_<PageLockedArrays>(module, "PageLockedArrays", R"(
+    Makes NumPy arrays in page-locked memory, without a Python frame.
+
+    Args:
+        ledger: The ledger that gives the memory.
+        functions: The capsule ``_ARRAY_API`` of NumPy.
+        array: ``numpy.ndarray``.
+        dtype: ``numpy.dtype``.)")
         .def(nb::init<nb::object, nb::handle, nb::object, nb::object>(), nb::arg("ledger"), nb::arg("functions"),
-             nb::arg("array"), nb::arg("dtype"))
-        .def("make", &PageLockedArrays::make, nb::arg("shape").none(), nb::arg("dtype").none(), nb::lock_self());
+             nb::arg("array"), nb::arg("dtype"),
+             nb::sig("def __init__(self, ledger: Ledger, functions: object, array: type, dtype: type) -> None"))
+        .def("make", &PageLockedArrays::make, nb::arg("shape").none(), nb::arg("dtype").none(), nb::lock_self(),
+             nb::sig("def make(self, shape: object, dtype: object) -> Any"), R"(
+        Return a new array in row-major order with uninitialised elements.
+
+        Returns:
+            The array; None if the array would have no elements, too many bytes, or Python objects as elements, and if
+            ``shape`` is neither an exact integer nor an exact tuple of them.
+
+        Raises:
+            TypeError: ``dtype`` is no dtype.
+            AcceleratorError: The driver has no more page-locked memory.)");
 }
 
 } // namespace tcuda

@@ -105,7 +105,9 @@ void bind_page_locked_memory(nb::module_ &module) {
         nb::raise_python_error();
     type_of_memory = reinterpret_cast<PyTypeObject *>(type);
     module.attr("PageLockedMemory") = nb::borrow(type);
-    module.def("allocate_page_locked", allocate_page_locked, nb::arg("ledger"), nb::arg("size"));
+    module.def("allocate_page_locked", allocate_page_locked, nb::arg("ledger"), nb::arg("size"),
+               nb::sig("def allocate_page_locked(ledger: Ledger, size: int) -> PageLockedMemory"),
+               "Return new page-locked memory; an object without memory if ``size`` is 0.");
 }
 
 } // namespace tcuda

@@ -84,25 +84,70 @@ void make_captured_state(CapturedState *self, PhiloxState &state, std::uintptr_t
 
 // Adds the states of generators, and the kernels that draw from them, to the module.
 void bind_random(nb::module_ &module) {
-    nb::class_<PhiloxState>(module, "PhiloxState")
+    nb::class_<PhiloxState>(
+        module, "PhiloxState",
+        "The state of a generator: a seed, and an offset, which is the position in every subsequence.")
         .def(nb::init<std::uint64_t, std::uint64_t>(), nb::arg("seed"), nb::arg("offset") = 0)
-        .def("read", &PhiloxState::read)
-        .def("write", &PhiloxState::write, nb::arg("seed"), nb::arg("offset"))
-        .def("move_to", &PhiloxState::move_to, nb::arg("offset"))
-        .def("advance", &PhiloxState::advance, nb::arg("increment"))
-        .def("store", store, nb::arg("target"))
-        .def("load", load, nb::arg("source").none());
+        .def("read", &PhiloxState::read, "Return the seed and the offset.")
+        .def("write", &PhiloxState::write, nb::arg("seed"), nb::arg("offset"), "Change the seed and the offset.")
+        .def("move_to", &PhiloxState::move_to, nb::arg("offset"), "Change the offset only.")
+        .def("advance", &PhiloxState::advance, nb::arg("increment"), R"(
+        Move the offset, and return the seed and the offset before the move.
 
-    module.def("philox_passes", passes, nb::arg("size"), nb::arg("itemsize"), nb::arg("lanes"), nb::arg("most_blocks"));
+        The numbers between the two offsets belong to the caller.)")
+        .def("store", store, nb::arg("target"),
+             nb::sig("def store(self, target: numpy.typing.NDArray[numpy.uint8] | bytearray) -> None"),
+             "Write the seed and the offset to the 16 bytes of ``target``.")
+        .def("load", load, nb::arg("source").none(), nb::sig("def load(self, source: object) -> bool"), R"(
+        Read the seed and the offset from an array of 16 bytes.
 
-    nb::class_<CapturedState>(module, "CapturedState")
+        Returns:
+            False, with nothing changed, if ``source`` is no such array or is not the state of a generator.)");
+
+    module.def(
+        "philox_passes", passes, nb::arg("size"), nb::arg("itemsize"), nb::arg("lanes"), nb::arg("most_blocks"),
+        nb::sig("def philox_passes(size: int, itemsize: int, lanes: int, most_blocks: int) -> list[tuple[int, int, "
+                "int, int]]"),
+        R"(
+    Return the kernels that fill an array.
+
+    Returns:
+        A tuple for each kernel: the first element, the number of elements, the number of blocks, and by how much the
+        offset moves. No kernel is launched for a tuple without elements, but the offset moves.)");
+
+    nb::class_<CapturedState>(module, "CapturedState", R"(
+    The state of a generator for the kernels of one graph, which read the state from ``words`` on the device.
+
+    Args:
+        state: The state of the generator.
+        function: The ``CUfunction`` of ``put()`` in ``philox.cuh``.
+        words: The address of two words of 64 bits.
+        owner: The object that keeps the memory of the words.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.)")
         .def("__init__", make_captured_state, nb::arg("state"), nb::arg("function"), nb::arg("words"), nb::arg("owner"),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
-        .def_prop_rw("position", &CapturedState::position, &CapturedState::move_to)
-        .def("prepare", &CapturedState::prepare, nb::arg("exec"))
-        .def("follow", &CapturedState::follow, nb::arg("before").none());
+        .def_prop_rw("position", &CapturedState::position, &CapturedState::move_to,
+                     "How far the next draw of the graph is from the offset at the launch.")
+        .def("prepare", &CapturedState::prepare, nb::arg("exec"), R"(
+        Move the generator by what the graph draws, and let the next launch of ``exec`` draw those numbers.
 
-    nb::class_<FillKernel>(module, "FillKernel")
+        Returns:
+            A status. A failure leaves the generator unchanged.)")
+        .def("follow", &CapturedState::follow, nb::arg("before").none(), R"(
+        Let :meth:`prepare` set the node of ``before``, because the executable graph was made of that graph.
+
+        With None, :meth:`prepare` sets the own node again.)");
+
+    nb::class_<FillKernel>(module, "FillKernel", R"(
+    A kernel that fills an array with random numbers: ``function``, the ``CUfunction`` of a kernel in ``philox.cuh``.
+
+    The methods return a status. A failure leaves the state unchanged. The status is 201 if the thread has no current
+    context. The status of the ``fill`` methods is 900 if the stream is capturing.
+
+    Raises:
+        RuntimeError: The machine has no driver.)")
         .def(nb::init<std::uintptr_t, std::uint64_t, std::uint64_t, std::uint64_t>(), nb::arg("function"),
              nb::arg("itemsize"), nb::arg("lanes"), nb::arg("most_blocks"))
         .def("fill_integers", fill, nb::arg("state"), nb::arg("stream"), nb::arg("out"), nb::arg("size"),

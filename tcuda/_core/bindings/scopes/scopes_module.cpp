@@ -32,8 +32,17 @@ void bind_scopes(nb::module_ &module) {
     if (!prepare_stream_entry() || !add_device_scope(module.ptr()) || !add_stream_scope(module.ptr()) ||
         !add_stream_methods(module.ptr()))
         nb::raise_python_error();
-    module.def("find_calls_by", [](nb::object function) { find_calls_by(function.ptr()); }, nb::arg("function"));
-    module.def("forget_scopes", forget_scopes);
+    module.def(
+        "find_calls_by", [](nb::object function) { find_calls_by(function.ptr()); }, nb::arg("function"),
+        nb::sig("def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None"), R"(
+    Let scopes find the calls of the runtime by ``function``.
+
+    Args:
+        function: A function that initialises the runtime. The function returns a tuple of ``getDevice``, ``setDevice``,
+            ``currentStream``, ``useStream``, ``enterStream``, ``exitStream`` and ``defaultStream``, and whether the
+            calls may be kept.)");
+    module.def("forget_scopes", forget_scopes,
+               "Forget the calls of the runtime, and the scopes of all threads; for a forked child.");
 }
 
 } // namespace tcuda

@@ -121,6 +121,8 @@ GUARDED(PyFrameObject *, PyThreadState_GetFrame, (PyThreadState * thread), (thre
 GUARDED(PyFrameObject *, PyFrame_GetBack, (PyFrameObject * frame), (frame))
 #endif
 GUARDED(Object, PyModule_NewObject, (Object name), (name))
+GUARDED(int, PyModule_AddObjectRef, (Object module, const char *name, Object value), (module, name, value))
+GUARDED(const char *, PyModule_GetName, (Object module), (module))
 GUARDED(Object, PyCapsule_New, (void *pointer, const char *name, PyCapsule_Destructor destroy),
         (pointer, name, destroy))
 
@@ -140,6 +142,7 @@ GUARDED(Object, PyObject_Call, (Object callable, Object args, Object names), (ca
 GUARDED(Object, PyVectorcall_Call, (Object callable, Object args, Object names), (callable, args, names))
 GUARDED(Object, PyEval_EvalCode, (Object code, Object globals, Object locals), (code, globals, locals))
 GUARDED(Object, PyImport_ImportModule, (const char *name), (name))
+GUARDED(Object, PyImport_AddModule, (const char *name), (name))
 #ifdef Py_LIMITED_API
 GUARDED(Object, Py_CompileString, (const char *text, const char *file, int start), (text, file, start))
 #else

@@ -1,89 +1,13 @@
 // The part of the Python module that notes stacks.
 #include <nanobind/nanobind.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <mutex>
-#include <optional>
-#include <thread>
-
 #include "bindings/threads/python_stacks.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
-namespace {
-
-StackId note_without_lock() {
-    const nb::gil_scoped_release released;
-    return note_any_stack();
-}
-
-// The functions that only tests call: they stand for calls of the driver, and for the callbacks in them.
-nb::tuple note_both_ways(bool python_first) {
-    StackId first = python_first ? note_python_stack() : note_without_lock();
-    StackId second = python_first ? note_without_lock() : note_python_stack();
-    return python_first ? nb::make_tuple(first, second) : nb::make_tuple(second, first);
-}
-
-StackId note_in_foreign_thread() {
-    const nb::gil_scoped_release released;
-    StackId noted = 0;
-    std::thread([&] { noted = note_any_stack(); }).join();
-    return noted;
-}
-
-// Notes while another thread has Python's lock, and keeps the lock until the note is made. The stack, and the seconds.
-nb::tuple note_against_lock() {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool holds = false, noted = false;
-    StackId stack = 0;
-    std::chrono::duration<double> time{};
-    {
-        const nb::gil_scoped_release released;
-        std::thread other([&] {
-            const nb::gil_scoped_acquire acquired;
-            std::unique_lock lock(mutex);
-            holds = true;
-            changed.notify_all();
-            changed.wait(lock, [&] { return noted; });
-        });
-        {
-            std::unique_lock lock(mutex);
-            changed.wait(lock, [&] { return holds; });
-        }
-        const auto begin = std::chrono::steady_clock::now();
-        stack = note_any_stack();
-        time = std::chrono::steady_clock::now() - begin;
-        {
-            const std::lock_guard lock(mutex);
-            noted = true;
-        }
-        changed.notify_all();
-        other.join();
-    }
-    return nb::make_tuple(stack, time.count());
-}
-
-double seconds_per_note(std::size_t count, bool with_lock) {
-    std::optional<nb::gil_scoped_release> released;
-    if (!with_lock)
-        released.emplace();
-    const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t done = 0; done < count; ++done)
-        note_any_stack();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / double(count);
-}
-
-} // namespace
 
 void bind_stacks(nb::module_ &module) {
-    module.def(
-        "begin_stack_notes", [](int milliseconds) { begin_stack_notes(std::chrono::milliseconds(milliseconds)); },
-        nb::arg("milliseconds") = 100);
-    module.def("end_stack_notes", end_stack_notes);
     module.def(
         "frames_of",
         [](StackId stack) {
@@ -92,14 +16,10 @@ void bind_stacks(nb::module_ &module) {
                 nb::raise_python_error();
             return list;
         },
-        nb::arg("stack"));
-    module.def(
-        "note_stack", [](bool with_lock) { return with_lock ? note_any_stack() : note_without_lock(); },
-        nb::arg("with_lock") = true);
-    module.def("note_stack_both_ways", note_both_ways, nb::arg("python_first"));
-    module.def("note_stack_in_foreign_thread", note_in_foreign_thread);
-    module.def("note_stack_against_lock", note_against_lock);
-    module.def("seconds_per_stack_note", seconds_per_note, nb::arg("count"), nb::arg("with_lock"));
+        nb::arg("stack"), nb::sig("def frames_of(stack: int) -> list[dict[str, Any]]"),
+        "Return the name, filename and line of each frame of a noted stack, innermost first.");
+    module.def("note_stack", note_any_stack,
+               "Return the number of the Python stack of this thread, which :func:`frames_of` takes.");
 }
 
 } // namespace tcuda

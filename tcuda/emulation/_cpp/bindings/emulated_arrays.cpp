@@ -184,10 +184,21 @@ void bind_emulated_arrays(nb::module_ &module) {
     if (array_type == nullptr)
         nb::raise_python_error();
     module.attr("EmulatedArray") = nb::handle(array_type);
-    nb::class_<EmulatedArrays>(module, "EmulatedArrays")
+    nb::class_<EmulatedArrays>(module, "EmulatedArrays", R"(
+    Makes arrays of emulated devices.
+
+    Args:
+        memory: The class of the memory, a subclass of :class:`OwnedMemory`.
+        array: The class of NumPy's arrays.
+        functions: The capsule of NumPy's C functions.
+        dtypes: The dtypes by the objects that name them; None for a dtype itself.)")
         .def(nb::init<nb::object, nb::object, nb::object, nb::dict>(), nb::arg("memory"), nb::arg("array"),
-             nb::arg("functions"), nb::arg("dtypes"))
-        .def("use", &EmulatedArrays::use, nb::arg("type"))
+             nb::arg("functions"), nb::arg("dtypes"),
+             nb::sig(
+                 "def __init__(self, memory: type[OwnedMemory], array: type[Any], functions: object, dtypes: dict[Any, "
+                 "numpy.dtype[Any] | None]) -> None"))
+        .def("use", &EmulatedArrays::use, nb::arg("type"), nb::sig("def use(self, type: type[EmulatedArray]) -> None"),
+             "Make arrays of the class ``type``.")
         .def(
             "slice",
             [](const EmulatedArrays &self, nb::handle array, nb::slice slice) {
@@ -195,14 +206,30 @@ void bind_emulated_arrays(nb::module_ &module) {
                     throw nb::type_error("slice() takes an array of an emulated device");
                 return object_or_none(self.slice(array.ptr(), slice.ptr()));
             },
-            nb::arg("array"), nb::arg("slice"))
+            nb::arg("array"), nb::arg("slice"), nb::sig("def slice(self, array: EmulatedArray, slice: slice) -> Any"),
+            "Return ``array[slice]``; None if an end of the slice does not fit into 64 bits.")
         .def(
             "create",
             [](const EmulatedArrays &self, nb::handle shape, nb::handle dtype, nb::handle ledger,
                const EmulatedWork &work) {
                 return object_or_none(self.create(shape.ptr(), dtype.ptr(), ledger.ptr(), work));
             },
-            nb::arg("shape").none(), nb::arg("dtype").none(), nb::arg("ledger"), nb::arg("work"));
+            nb::arg("shape").none(), nb::arg("dtype").none(), nb::arg("ledger"), nb::arg("work"),
+            nb::sig(
+                "def create(self, shape: object, dtype: object, ledger: Callable[[], Ledger], work: EmulatedWork) -> "
+                "Any"),
+            R"(
+        Return a new array in row-major order, on the current stream.
+
+        Args:
+            shape: The shape.
+            dtype: The dtype, or an object that names the dtype.
+            ledger: A function that returns the ledger.
+            work: Finds the current device and the current stream.
+
+        Returns:
+            The array; None if Python must read an argument, if the array has no elements or does not fit into memory,
+            or if work is not done at once.)");
 }
 
 } // namespace tcuda

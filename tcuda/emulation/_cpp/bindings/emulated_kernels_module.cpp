@@ -285,63 +285,203 @@ std::string name_of(Missing missing) {
 }
 
 void bind_races(nb::module_ &module) {
-    nb::class_<RacingAccess>(module, "KernelAccess")
-        .def_prop_ro("kind", [](const RacingAccess &access) { return name_of(access.kind); })
-        .def_ro("code", &RacingAccess::code)
-        .def_ro("size", &RacingAccess::size)
+    nb::class_<RacingAccess>(module, "KernelAccess", "One of the two accesses of a :class:`KernelRace`.")
+        .def_prop_ro(
+            "kind", [](const RacingAccess &access) { return name_of(access.kind); }, R"(
+        ``"read"``, ``"write"``, ``"volatile read"``, ``"volatile write"`` or ``"atomic"``.)")
+        .def_ro("code", &RacingAccess::code,
+                "The place behind the access in the library; 0 if the launch has too many places to tell them apart.")
+        .def_ro("size", &RacingAccess::size, "The bytes of the access.")
         .def_prop_ro("thread", [](const RacingAccess &access) { return triple_of(access.thread); })
         .def_prop_ro("block", [](const RacingAccess &access) { return triple_of(access.block); });
 
-    nb::class_<KernelRace>(module, "KernelRace")
-        .def_ro("address", &KernelRace::address)
-        .def_ro("size", &KernelRace::size)
+    nb::class_<KernelRace>(
+        module, "KernelRace",
+        "Two accesses of different threads to the same memory that nothing orders, and of which one writes.")
+        .def_ro("address", &KernelRace::address, "The first byte that both accesses touch.")
+        .def_ro("size", &KernelRace::size, "The bytes that both accesses touch.")
         .def_ro("first", &KernelRace::first)
         .def_ro("second", &KernelRace::second)
-        .def_prop_ro("missing", [](const KernelRace &race) { return name_of(race.missing); })
-        .def_ro("same_value", &KernelRace::same_value)
-        .def_ro("count", &KernelRace::count)
-        .def_ro("shared", &KernelRace::shared);
+        .def_prop_ro(
+            "missing", [](const KernelRace &race) { return name_of(race.missing); }, R"(
+        What would order the accesses: ``"barrier"``, ``"warp barrier"``, ``"atomic"``, ``"fence"`` or ``"scope"``.
+
+        ``"fence"`` is a fence beside an atomic function, and ``"scope"`` is a function for all threads of the device in
+        the place of one for the threads of the block.)")
+        .def_ro("same_value", &KernelRace::same_value,
+                "Whether both accesses write, and have always written the same bytes.")
+        .def_ro("count", &KernelRace::count, "The races that were seen between the same two places of the code.")
+        .def_ro("shared", &KernelRace::shared, "Whether the memory is shared memory.");
 }
 
 } // namespace
 
 // Adds the modules and the launches of kernels on the processor to the module.
 void bind_emulated_kernels(nb::module_ &module) {
-    module.def("regions_of_items", regions_of_items, nb::arg("places"), nb::arg("itemsize"), nb::arg("most"));
+    module.def(
+        "regions_of_items", regions_of_items, nb::arg("places"), nb::arg("itemsize"), nb::arg("most"),
+        nb::sig("def regions_of_items(places: bytes, itemsize: int, most: int) -> list[tuple[int, int, tuple[int, "
+                "...], tuple[int, ...], bool]]"),
+        R"(
+    Return the regions of items at given addresses.
 
-    nb::class_<EmulatedFunction>(module, "EmulatedFunction")
+    Args:
+        places: The addresses in ascending order, each in 8 bytes of the order of the machine.
+        itemsize: The bytes of an item.
+        most: The most exact regions. Beyond this number, the regions are a few ranges with all items in them.
+
+    Returns:
+        The address, the bytes of an item, the lengths and the strides of each region, and whether the region has no
+        bytes but those of the items.)");
+
+    nb::class_<EmulatedFunction>(module, "EmulatedFunction", "A kernel of a :class:`EmulatedModule`.")
         .def_prop_ro("name", &EmulatedFunction::name)
-        .def_prop_ro("parameters", &EmulatedFunction::parameters)
-        .def_prop_ro("argument_bytes", &EmulatedFunction::argument_bytes)
-        .def_prop_ro("module_memory", &EmulatedFunction::module_memory);
+        .def_prop_ro("parameters", &EmulatedFunction::parameters,
+                     nb::sig("def parameters(self) -> list[tuple[str, int, int]]"), R"(
+        Return the kind, the size and the offset of each parameter.
 
-    nb::class_<EmulatedModule>(module, "EmulatedModule")
+        The kinds are those of :class:`KernelParameters`.)")
+        .def_prop_ro("argument_bytes", &EmulatedFunction::argument_bytes,
+                     "Return the size of the buffer in which the arguments lie at their offsets.")
+        .def_prop_ro(
+            "module_memory", &EmulatedFunction::module_memory,
+            nb::sig("def module_memory(self) -> list[tuple[int, int, bool]]"),
+            "Return the beginning and the end of each part of the module that can be read, and whether it is code.");
+
+    nb::class_<EmulatedModule>(module, "EmulatedModule", R"(
+    A load, with its own variables, of a shared library that the C++ compiler has made of CUDA C++ source.
+
+    Args:
+        library: The bytes of the library.
+
+    Raises:
+        RuntimeError: The library cannot be loaded, or was made by another version of tcuda.)")
         .def(nb::init<const nb::bytes &>(), nb::arg("library"))
-        .def("function", &EmulatedModule::function, nb::arg("name"))
-        .def("symbol", &EmulatedModule::symbol, nb::arg("name"))
-        .def_prop_ro("kernels", &EmulatedModule::kernels);
+        .def("function", &EmulatedModule::function, nb::arg("name"),
+             nb::sig("def function(self, name: str) -> EmulatedFunction | None"),
+             "Return the kernel that the source lists as ``name``, or whose symbol is ``name``.")
+        .def("symbol", &EmulatedModule::symbol, nb::arg("name"),
+             nb::sig("def symbol(self, name: str) -> tuple[int, int] | None"),
+             "Return the address and the size of a global variable.")
+        .def_prop_ro("kernels", &EmulatedModule::kernels,
+                     "Return the names of the kernels, in the order of the source.");
 
     bind_races(module);
 
-    nb::class_<EmulatedLaunch>(module, "EmulatedLaunch")
+    nb::class_<EmulatedLaunch>(module, "EmulatedLaunch", R"(
+    A launch of a kernel on the processor.
+
+    Args:
+        function: The kernel.
+        grid: The number of blocks along each axis.
+        block: The number of threads of a block along each axis, at most 1,024 in all.
+        arguments: The arguments, packed.
+        shared: The bytes of dynamic shared memory of a block, at most 232,448.
+        ranges: The beginning and the end of each piece of memory that the kernel may use.
+        strict: Whether all threads of a block must reach its barriers. A GPU does not count threads that have returned.
+        patience: The seconds for which threads may spin while no thread of the block returns or leaves a barrier.
+        recorded: Whether the launch notes the memory of devices that the kernel reads and writes.
+        finds_changes: Whether a byte that was read, and that has another value at the end, counts as written. Without
+            ``-fsanitize=thread``, gcc tells nothing about a write after a read of the same memory.
+        variables: The beginning and the end of each global variable of the module, which is memory of a device. All
+            other variables of the module are shared memory.
+        races: Whether the launch looks for races between its threads. The module must be built with ``races``.
+        marked: Whether the launch looks for reads of bytes that nothing has written.
+        strict_marks: Whether no object of the module has bytes that nobody writes, such as padding. Then a read of a
+            number with one unwritten byte counts. Otherwise all bytes of the read must be unwritten.
+        marks: The beginning and the end of each block with bytes that nothing has written, and the address of its
+            marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
+            memory, which has no contents when a block of threads begins.
+        marks_shared: Whether the dynamic shared memory has marks, too.
+
+    Raises:
+        ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
+            the parameters of the kernel.)")
         .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
                       bool, double, bool, bool, const Ranges &, bool, bool, bool, const MarkedRanges &, bool>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
              nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("races") = false,
              nb::arg("marked") = false, nb::arg("strict_marks") = false, nb::arg("marks") = MarkedRanges(),
-             nb::arg("marks_shared") = false)
-        .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"))
-        .def("mark", &EmulatedLaunch::mark, nb::arg("begin"), nb::arg("end"), nb::arg("marks"))
-        .def("run", &EmulatedLaunch::run)
-        .def_prop_ro("codes", &EmulatedLaunch::codes)
-        .def_prop_ro("recorded", &EmulatedLaunch::recorded)
-        .def("accesses", &EmulatedLaunch::accesses, nb::arg("cuts"), nb::arg("most"))
-        .def("races", &EmulatedLaunch::races)
-        .def_prop_ro("races_left_out", &EmulatedLaunch::races_left_out)
-        .def("keep_marks", &EmulatedLaunch::keep_marks)
-        .def_prop_ro("unwritten_reads", &EmulatedLaunch::unwritten_reads)
-        .def_prop_ro("unreached", &EmulatedLaunch::unreached);
+             nb::arg("marks_shared") = false,
+             nb::sig(
+                 "def __init__(self, function: EmulatedFunction, grid: tuple[int, int, int], block: tuple[int, int, "
+                 "int], arguments: bytes, shared: int, ranges: Sequence[tuple[int, int]], strict: bool=True, patience: "
+                 "float=30.0, recorded: bool=False, finds_changes: bool=False, variables: Sequence[tuple[int, "
+                 "int]]=(), races: bool=False, marked: bool=False, strict_marks: bool=False, marks: "
+                 "Sequence[tuple[int, int, int]]=(), marks_shared: bool=False) -> None"))
+        .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"), R"(
+        Let the kernel use the memory from ``begin`` to ``end``.
+
+        Raises:
+            RuntimeError: Another thread is in :meth:`run`.)")
+        .def("mark", &EmulatedLaunch::mark, nb::arg("begin"), nb::arg("end"), nb::arg("marks"), R"(
+        Let the launch know of a block with unwritten bytes, before the block is allowed.
+
+        Args:
+            begin: The beginning of the block.
+            end: The end of the block.
+            marks: The address of the marks.)")
+        .def("run", &EmulatedLaunch::run, nb::sig("def run(self) -> tuple[Any, ...] | None"), R"(
+        Run the kernel; Python's lock is given back meanwhile.
+
+        Returns:
+            None when the kernel has ended. After the kernel has ended or failed, later calls return the same again.
+
+            ``("access", address, size, write, thread, block)`` if a thread wants to use memory outside of the ranges.
+            The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
+
+            ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``.
+
+        Raises:
+            RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.)")
+        .def_prop_ro("codes", &EmulatedLaunch::codes, R"(
+        The places of the code of the result of :meth:`run`: an access, a failure, or all waiting threads.
+
+        A place is behind a call; 0 if the place is not known.)")
+        .def_prop_ro("recorded", &EmulatedLaunch::recorded, R"(
+        The beginning and the end of each piece of memory of devices that the launch may use, in ascending order.)")
+        .def("accesses", &EmulatedLaunch::accesses, nb::arg("cuts"), nb::arg("most"),
+             nb::sig("def accesses(self, cuts: Sequence[int], most: int) -> list[tuple[int, int, tuple[int, ...], "
+                     "tuple[int, ...], int, bool]]"),
+             R"(
+        Return the memory that the kernel has read and written, once :meth:`run` has returned None.
+
+        Args:
+            cuts: Addresses in ascending order. No region goes beyond two neighbouring addresses.
+            most: The most exact regions between two neighbouring addresses.
+
+        Returns:
+            The address, the bytes of an item, the lengths and the strides of each region; 1 for reads, 2 for writes and
+            3 for both; whether the kernel has used all bytes of the region.)")
+        .def("races", &EmulatedLaunch::races, R"(
+        Return the races that the launch has found, the first of each pair of places of the code, at most 256.
+
+        Raises:
+            MemoryError: The machine had too little memory for the search.)")
+        .def_prop_ro("races_left_out", &EmulatedLaunch::races_left_out,
+                     "The pairs of places of the code with races that :meth:`races` leaves out.")
+        .def("keep_marks", &EmulatedLaunch::keep_marks, R"(
+        Set the marks of the bytes that the launch has written.
+
+        Returns:
+            The beginning of each block with such bytes, and their number.)")
+        .def_prop_ro(
+            "unwritten_reads", &EmulatedLaunch::unwritten_reads,
+            nb::sig(
+                "def unwritten_reads(self) -> list[tuple[int, int, int, tuple[int, int, int], tuple[int, int, int], "
+                "int]]"),
+            R"(
+        The reads of bytes that nothing has written, for each of the first 64 places of the code that read so.
+
+        An item has the address and the size of the first read, the number of reads, and the thread, the block and the
+        place of the first read, as :attr:`codes` has places.)")
+        .def_prop_ro("unreached", &EmulatedLaunch::unreached, nb::sig("def unreached(self) -> tuple[int, int] | None"),
+                     R"(
+        Return how many threads of a block waited at a barrier, and how many threads had returned before.
+
+        None if all threads of each block reached the barriers, or if the launch is strict.)");
 }
 
 } // namespace tcuda

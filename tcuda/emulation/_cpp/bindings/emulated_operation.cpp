@@ -236,7 +236,24 @@ void bind_emulated_operation(nb::module_ &module) {
             return nb::steal(self);
         },
         nb::arg("function"), nb::arg("inputs"), nb::arg("reduces"), nb::arg("fallback"), nb::arg("kinds"),
-        nb::arg("failed"), nb::arg("quiet"), nb::arg("work"), nb::arg("arrays"));
+        nb::arg("failed"), nb::arg("quiet"), nb::arg("work"), nb::arg("arrays"),
+        nb::sig("def emulated_operation(function: Callable[..., Any], inputs: int, reduces: bool, fallback: "
+                "Callable[..., Any], kinds: dict[Any, Any], failed: Callable[[Callable[..., Any], Exception], "
+                "object], quiet: QuietCalls, work: EmulatedWork, arrays: EmulatedArrays) -> Callable[..., Any]"),
+        R"(
+    Return a callable that applies a function to arrays of emulated devices, in the call.
+
+    Args:
+        function: The function of NumPy arrays.
+        inputs: The number of inputs. One more argument of the callable is the output, which becomes ``out``.
+        reduces: Whether the function gives one number for one array; a function of each element otherwise.
+        fallback: Called with the same arguments where the callable cannot compute.
+        kinds: For a function of each element, the dtype of the output by the dtypes of the inputs. A Python scalar has
+            its type in place of a dtype. For another function, the dtypes of the input.
+        failed: Called with ``function`` and its error, in whose place the function may raise another error.
+        quiet: Calls ``function``.
+        work: Begins and ends the work.
+        arrays: The arrays.)");
 }
 
 } // namespace tcuda

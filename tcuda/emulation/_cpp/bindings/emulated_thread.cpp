@@ -85,7 +85,15 @@ void EmulatedThread::leave() const {
 }
 
 void bind_emulated_thread(nb::module_ &module) {
-    nb::class_<EmulatedThread>(module, "EmulatedThread")
+    nb::class_<EmulatedThread>(module, "EmulatedThread", R"(
+    The current device and the current streams of the calling thread.
+
+    Args:
+        devices: The number of devices.
+        default_stream: The current stream of each device at first.
+
+    Attributes:
+        device: The current device.)")
         .def(nb::init<std::size_t, nb::object>(), nb::arg("devices"), nb::arg("default_stream"))
         .def_prop_rw(
             "device", [](const EmulatedThread &self) { return state_of(self).device; },
@@ -95,10 +103,28 @@ void bind_emulated_thread(nb::module_ &module) {
                     throw nb::index_error("the current device does not exist");
                 state.device = device;
             })
-        .def("current_stream", &EmulatedThread::stream, nb::arg("device") = -1)
-        .def("use_stream", [](const EmulatedThread &self, nb::object stream) { self.use(stream, false); })
-        .def("enter_stream", [](const EmulatedThread &self, nb::object stream) { self.use(stream, true); })
-        .def("exit_stream", &EmulatedThread::leave);
+        .def("current_stream", &EmulatedThread::stream, nb::arg("device") = -1,
+             nb::sig("def current_stream(self, device: int=-1) -> Any"),
+             "Return the current stream of ``device`` (-1: the current device).")
+        .def(
+            "use_stream", [](const EmulatedThread &self, nb::object stream) { self.use(stream, false); },
+            nb::sig("def use_stream(self, stream: Any, /) -> None"), R"(
+        Make ``stream`` current.
+
+        Raises:
+            RuntimeError: ``stream`` is not on the current device.)")
+        .def(
+            "enter_stream", [](const EmulatedThread &self, nb::object stream) { self.use(stream, true); },
+            nb::sig("def enter_stream(self, stream: Any, /) -> None"), R"(
+        Make ``stream`` current until :meth:`exit_stream`. As in CuPy, :meth:`use_stream` changes nothing of that.
+
+        Raises:
+            RuntimeError: ``stream`` is not on the current device.)")
+        .def("exit_stream", &EmulatedThread::leave, R"(
+        Restore the stream that was entered on the same device before the last one.
+
+        Raises:
+            IndexError: Every stream that was entered has been left.)");
 }
 
 } // namespace tcuda

@@ -89,7 +89,14 @@ bool EmulatedTimes::note(const Device &device, long long start, long long end) c
 }
 
 void bind_emulated_times(nb::module_ &module) {
-    nb::class_<KernelTime>(module, "KernelTime")
+    nb::class_<KernelTime>(module, "KernelTime", R"(
+    The formula for the time of a kernel.
+
+    Args:
+        launch: The nanoseconds of a kernel without work.
+        bytes_per_nanosecond: The bytes that a kernel moves in a nanosecond.
+        operations_per_nanosecond: The floating-point operations that a kernel does in a nanosecond.
+        multiprocessors: The multiprocessors of a device; a kernel on a share of them takes longer.)")
         .def(
             "__init__",
             [](KernelTime *self, long long launch, long long bytes_per_nanosecond, long long operations_per_nanosecond,
@@ -103,14 +110,36 @@ void bind_emulated_times(nb::module_ &module) {
             [](const KernelTime &self, nb::int_ nbytes, nb::int_ flops, int share) {
                 return self.of(limited(nbytes), limited(flops), share == 0 ? self.multiprocessors : share);
             },
-            nb::arg("nbytes"), nb::arg("flops") = 0, nb::arg("multiprocessors") = 0);
-    nb::class_<EmulatedClock>(module, "EmulatedClock")
-        .def(nb::init<nb::object>(), nb::arg("lock"))
-        .def_ro("_lock", &EmulatedClock::lock)
+            nb::arg("nbytes"), nb::arg("flops") = 0, nb::arg("multiprocessors") = 0, R"(
+        Return the nanoseconds of a kernel that moves ``nbytes``, and does ``flops`` floating-point operations.
+
+        Args:
+            nbytes: The bytes.
+            flops: The operations.
+            multiprocessors: The number of multiprocessors that the kernel runs on; all of them if 0.)");
+    nb::class_<EmulatedClock>(module, "EmulatedClock", R"(
+    The base of the clock of emulated devices.
+
+    Args:
+        lock: A lock of Python.
+
+    Attributes:
+        _lock: The lock.
+        _now: The time in nanoseconds. A time after the year 292 becomes that year.)")
+        .def(nb::init<nb::object>(), nb::arg("lock"), nb::sig("def __init__(self, lock: Any) -> None"))
+        .def_ro("_lock", &EmulatedClock::lock, nb::sig("def _lock(self) -> Any"))
         .def_prop_rw(
             "_now", [](const EmulatedClock &self) { return self.now; },
             [](EmulatedClock &self, nb::int_ time) { self.now = limited(time); });
-    nb::class_<EmulatedTimeline>(module, "EmulatedTimeline")
+    nb::class_<EmulatedTimeline>(module, "EmulatedTimeline", R"(
+    The base of the streams of emulated devices.
+
+    Attributes:
+        ready: The time, in nanoseconds, at which the work of the stream is complete. A time after the year 292 becomes
+            that year.
+        device: The index of the device.
+        multiprocessors: The number of multiprocessors that the kernels of the stream run on.
+        blocking: Whether the stream and the default stream of its device wait for each other.)")
         .def(nb::init<>())
         .def_prop_rw(
             "ready", [](const EmulatedTimeline &self) { return self.ready; },
@@ -118,19 +147,30 @@ void bind_emulated_times(nb::module_ &module) {
         .def_rw("device", &EmulatedTimeline::device)
         .def_rw("multiprocessors", &EmulatedTimeline::multiprocessors)
         .def_rw("blocking", &EmulatedTimeline::blocking);
-    nb::class_<EmulatedTimes>(module, "EmulatedTimes")
+    nb::class_<EmulatedTimes>(module, "EmulatedTimes", R"(
+    Moves the clock and the streams of emulated devices. The caller holds the lock of the clock.
+
+    Args:
+        clock: The clock.
+        devices: For each device the default stream, the other streams that the default stream waits for, and a function
+            that takes the start and the end of an operation.
+        call: The time of the host that each operation takes.)")
         .def(nb::init<EmulatedClock &, nb::sequence, long long>(), nb::arg("clock"), nb::arg("devices"),
-             nb::arg("call"), nb::keep_alive<1, 2>())
+             nb::arg("call"), nb::keep_alive<1, 2>(),
+             nb::sig("def __init__(self, clock: EmulatedClock, devices: Sequence[tuple[EmulatedTimeline, list[Any], "
+                     "Callable[[tuple[int, int]], object]]], call: int) -> None"))
         .def(
             "start",
             [](const EmulatedTimes &self, const EmulatedTimeline &timeline) { return raised_or(self.start(timeline)); },
-            nb::arg("timeline"))
+            nb::arg("timeline"),
+            "Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time.")
         .def(
             "occupy",
             [](const EmulatedTimes &self, EmulatedTimeline &timeline, long long duration) {
                 return raised_or(self.occupy(timeline, duration));
             },
-            nb::arg("timeline"), nb::arg("duration"));
+            nb::arg("timeline"), nb::arg("duration"), R"(
+        Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end.)");
 }
 
 } // namespace tcuda

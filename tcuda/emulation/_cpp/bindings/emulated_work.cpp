@@ -71,27 +71,49 @@ bool EmulatedWork::find_stream(Begun *begun, PyObject *stream) const {
 
 void bind_emulated_work(nb::module_ &module) {
     ptr_name = interned("ptr").release().ptr();
-    nb::class_<EmulatedWork>(module, "EmulatedWork")
+    nb::class_<EmulatedWork>(
+        module, "EmulatedWork",
+        "Begins and ends work of emulated devices that is done in the call that launches the work.")
         .def(nb::init<>())
         .def("use", &EmulatedWork::use, nb::arg("times"), nb::arg("thread"), nb::arg("created"), nb::arg("obstacles"),
-             nb::arg("kernel"))
-        .def("forget", &EmulatedWork::forget)
-        .def("begin",
-             [](const EmulatedWork &self) -> nb::object {
-                 EmulatedWork::Begun begun;
-                 if (self.begin(&begun))
-                     return nb::steal(Py_BuildValue("(Oi)", begun.timeline.get(), begun.device));
-                 if (PyErr_Occurred())
-                     nb::raise_python_error();
-                 return nb::none();
-             })
+             nb::arg("kernel"),
+             nb::sig("def use(self, times: EmulatedTimes, thread: EmulatedThread, created: dict[int, Any], obstacles: "
+                     "tuple[list[Any], ...], kernel: KernelTime) -> None"),
+             R"(
+        Use a runtime.
+
+        Args:
+            times: Moves the clock of the runtime.
+            thread: The current device and the current streams of the calling thread.
+            created: The streams of the runtime by handle, except the default streams.
+            obstacles: Lists that are empty while work is done at once.
+            kernel: Gives the time of a kernel.)")
+        .def("forget", &EmulatedWork::forget, "Forget the runtime, in a forked child.")
+        .def(
+            "begin",
+            [](const EmulatedWork &self) -> nb::object {
+                EmulatedWork::Begun begun;
+                if (self.begin(&begun))
+                    return nb::steal(Py_BuildValue("(Oi)", begun.timeline.get(), begun.device));
+                if (PyErr_Occurred())
+                    nb::raise_python_error();
+                return nb::none();
+            },
+            nb::sig("def begin(self) -> tuple[Any, int] | None"), R"(
+        Begin work on the current stream.
+
+        Returns:
+            The stream for :meth:`end`, and the current device. None if the work is not done at once, if somebody
+            watches or traces the work, if the program has chosen an allocator, or if the current stream is not a stream
+            of the current device.)")
         .def(
             "end",
             [](const EmulatedWork &self, EmulatedTimeline &timeline, long long bytes, long long operations) {
                 if (!self.end(timeline, bytes, operations))
                     nb::raise_python_error();
             },
-            nb::arg("timeline"), nb::arg("bytes"), nb::arg("operations") = 0);
+            nb::arg("timeline"), nb::arg("bytes"), nb::arg("operations") = 0,
+            "End work that has moved ``bytes`` bytes, and has done ``operations`` floating-point operations.");
 }
 
 } // namespace tcuda

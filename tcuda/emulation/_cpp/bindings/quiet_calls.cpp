@@ -62,15 +62,31 @@ bool QuietCalls::end(PyObject *before) const { return done(tcuda::call(restore_.
 #endif
 
 void bind_quiet_calls(nb::module_ &module) {
-    nb::class_<QuietCalls>(module, "QuietCalls")
-        .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("silence"), nb::arg("silent"), nb::arg("restore"))
-        .def("__call__", [](const QuietCalls &self, nb::callable function, nb::args args, nb::kwargs kwargs) {
-            PyObject *const result = self.call([&] { return PyObject_Call(function.ptr(), args.ptr(), kwargs.ptr()); });
-            if (result == nullptr)
-                nb::raise_python_error();
-            return nb::steal(result);
-        });
-    module.def("set_variable", set_variable, nb::arg("variable"), nb::arg("value"));
+    nb::class_<QuietCalls>(module, "QuietCalls", R"(
+    Calls functions of NumPy, which give no warnings of floating-point errors then.
+
+    Args:
+        silence: Called with ``silent`` before a function.
+        silent: The argument of ``silence``.
+        restore: Called after a function with the result of ``silence``.)")
+        .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("silence"), nb::arg("silent"), nb::arg("restore"),
+             nb::sig(
+                 "def __init__(self, silence: Callable[[Any], Any], silent: Any, restore: Callable[[Any], object]) -> "
+                 "None"))
+        .def(
+            "__call__",
+            [](const QuietCalls &self, nb::callable function, nb::args args, nb::kwargs kwargs) {
+                PyObject *const result =
+                    self.call([&] { return PyObject_Call(function.ptr(), args.ptr(), kwargs.ptr()); });
+                if (result == nullptr)
+                    nb::raise_python_error();
+                return nb::steal(result);
+            },
+            nb::sig("def __call__(self, function: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T"),
+            "Return what ``function`` returns.");
+    module.def("set_variable", set_variable, nb::arg("variable"), nb::arg("value"),
+               nb::sig("def set_variable(variable: ContextVar[_T], value: _T) -> Token[_T]"),
+               "Set a context variable. Meanwhile the garbage collector does not run.");
 }
 
 } // namespace tcuda

@@ -1,20 +1,11 @@
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include "bindings/python/containers.hpp"
-#include "sanitizer/_cpp/library_calls/import_table.hpp"
 #include "sanitizer/_cpp/library_calls/interception.hpp"
-#include "sanitizer/_cpp/library_calls/signature.hpp"
 #include "sanitizer/_cpp/library_calls/thunks.hpp"
-#include "sanitizer/_cpp/watch/call_notes.hpp"
 
 namespace nb = nanobind;
 
@@ -38,79 +29,33 @@ void look_again() {
     Interception::instance().look_again();
 }
 
-nb::dict counts() {
-    nb::dict counts = new_dict();
-    const auto &signatures = library_calls::signatures();
-    for (std::size_t function = 0; function < signatures.size(); ++function)
-        if (const std::uint64_t calls = library_calls::calls_of(function))
-            counts[nb::str(signatures[function].name.c_str())] = calls;
-    return counts;
-}
-
-std::vector<std::pair<std::string, std::vector<std::string>>> table() {
-    std::vector<std::pair<std::string, std::vector<std::string>>> list;
-    for (const auto &signature : library_calls::signatures()) {
-        list.emplace_back(signature.name, std::vector<std::string>());
-        const auto &row = library_calls::rows[library_calls::functions[list.size() - 1].row];
-        std::string word;
-        for (const char letter : std::string(row.arguments) + " ")
-            if (letter != ' ')
-                word += letter;
-            else if (!word.empty())
-                list.back().second.push_back(std::exchange(word, {}));
-    }
-    return list;
-}
-
-std::vector<std::string> imports_of(const std::string &path) {
-    std::vector<std::string> names;
-    const library_calls::LoadedModule module(path);
-    if (module)
-        for (const auto &entry : module.imports([](const char *) { return true; }))
-            names.push_back(entry.name);
-    return names;
-}
-
-const char *kind_name(kernel_uses::Kind kind) {
-    constexpr const char *names[] = {"none", "read", "write", "both"};
-    return names[std::size_t(kind)];
-}
-
-// The notes of the thread, the innermost ones first.
-nb::list notes() {
-    nb::list scopes = new_list();
-    for (const watch::CallNotes *scope = watch::innermost_notes(); scope; scope = scope->outer) {
-        nb::list all = new_list();
-        for (const watch::NotedMemory &memory : scope->memory) {
-            nb::object shape = nb::none();
-            if (memory.extent_known) {
-                nb::list dimensions = new_list();
-                for (const races::Dimension &dimension : memory.region.shape())
-                    dimensions.append(nb::make_tuple(dimension.count, dimension.stride));
-                shape = nb::make_tuple(memory.region.itemsize(), dimensions);
-            }
-            all.append(nb::make_tuple(memory.label, memory.kind_known ? kind_name(memory.kind) : "unknown",
-                                      memory.region.address(), shape));
-        }
-        scopes.append(nb::make_tuple(scope->name, all));
-    }
-    return scopes;
-}
-
 } // namespace
 
 // Adds the interception of calls of NVIDIA's libraries to the module.
 void bind_library_calls(nb::module_ &module) {
-    module.def("begin_library_calls", begin, nb::arg("modules") = std::vector<std::string>());
-    module.def("end_library_calls", end);
-    module.def("look_for_library_calls", look_again);
-    module.def("notes_library_calls", [] { return Interception::instance().is_on(); });
-    module.def("noting_function", library_calls::noting_function, nb::arg("name"), nb::arg("address"));
-    module.def("intercepted_library_calls", [] { return Interception::instance().intercepted(); });
-    module.def("counted_library_calls", counts);
-    module.def("library_call_table", table);
-    module.def("imports_of_module", imports_of, nb::arg("path"));
-    module.def("noted_memory", notes);
+    module.def("begin_library_calls", begin, nb::arg("modules") = std::vector<std::string>(),
+               nb::sig("def begin_library_calls(modules: Sequence[str]=()) -> None"), R"(
+    Note what the calls of NVIDIA's libraries read and write.
+
+    CuPy's and PyTorch's modules call the libraries through their import tables. The entries of these tables lead to
+    functions of the core until :func:`end_library_calls` has been called as often as this function. A module that is
+    loaded later is found by :func:`look_for_library_calls`.
+
+    Args:
+        modules: Parts of the paths of other modules whose calls are noted too.)");
+    module.def("end_library_calls", end,
+               "End what :func:`begin_library_calls` began: the last end restores the import tables.");
+    module.def("look_for_library_calls", look_again,
+               "Find the modules that were loaded since the last look, if calls of libraries are noted.");
+    module.def(
+        "notes_library_calls", [] { return Interception::instance().is_on(); },
+        "Return whether somebody wants the notes of libraries' calls.");
+    module.def("noting_function", library_calls::noting_function, nb::arg("name"), nb::arg("address"), R"(
+    Return the address of a function that notes the memory and calls a function of NVIDIA's libraries.
+
+    Args:
+        name: The name of the library's function.
+        address: The address of the library's function. The result is this address if the function is not known.)");
 }
 
 } // namespace tcuda

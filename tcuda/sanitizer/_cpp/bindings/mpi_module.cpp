@@ -24,13 +24,27 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)}, {0,
 
 // Adds the class MpiWatch to the module.
 void bind_mpi(nb::module_ &module) {
-    nb::class_<Self>(module, "MpiWatch", nb::type_slots(slots))
+    nb::class_<Self>(module, "MpiWatch", R"(
+    Tells a race detector of the calls of MPI that mpi4py makes, until :meth:`end`.
+
+    A call that is complete when it returns is an access of the host. A nonblocking call uses its memory until a wait
+    for its request, or a test that finds the request complete. Only uses of device memory and of page-locked memory are
+    told. The races wait for Python's main thread (:func:`deliver_races`).
+
+    Args:
+        detector: The detector.
+
+    Raises:
+        RuntimeError: There is such a watch already.)",
+                     nb::type_slots(slots))
         .def(
             "__init__",
             [](Self *self, nb::handle_t<PythonRaceDetector> detector) { new (self) Self(nb::borrow(detector)); },
             nb::arg("detector"))
-        .def("end", &Self::end, nb::lock_self());
-    module.def("noticed_mpi_functions", mpi::noticed_functions);
+        .def("end", &Self::end, nb::lock_self(),
+             "End the watch. Requests in progress count as complete. A second call does nothing.");
+    module.def("noticed_mpi_functions", mpi::noticed_functions,
+               "Return the names of the functions of MPI whose calls are noticed; none if mpi4py is not loaded.");
 }
 
 } // namespace tcuda

@@ -2,12 +2,10 @@
 
 #include <vector>
 
-#include "bindings/python/containers.hpp"
 #include "sanitizer/_cpp/bindings/noted_calls.hpp"
 #include "sanitizer/_cpp/bindings/noted_stacks.hpp"
 #include "sanitizer/_cpp/bindings/python_notes.hpp"
 #include "sanitizer/_cpp/bindings/use_reader.hpp"
-#include "sanitizer/_cpp/watch/call_notes.hpp"
 
 namespace nb = nanobind;
 
@@ -24,44 +22,50 @@ void make_notes(PythonNotes *self, nb::handle accesses) {
     new (self) PythonNotes(uses);
 }
 
-nb::tuple described(const watch::NotedMemory &memory) {
-    nb::list counts = new_list(), strides = new_list();
-    for (const races::Dimension &dimension : memory.region.shape()) {
-        counts.append(dimension.count);
-        strides.append(dimension.stride);
-    }
-    return nb::make_tuple(memory.region.address(), memory.region.itemsize(), nb::tuple(counts), nb::tuple(strides),
-                          memory.kind_known ? nb::int_(static_cast<int>(memory.kind)) : nb::object(nb::none()),
-                          nb::str(memory.label.c_str(), memory.label.size()));
-}
-
-// The notes of this thread, the innermost first.
-nb::list current_notes() {
-    nb::list made = new_list();
-    for (const watch::CallNotes *notes = watch::innermost_notes(); notes != nullptr; notes = notes->outer) {
-        nb::list memory = new_list();
-        for (const watch::NotedMemory &noted : notes->memory)
-            memory.append(described(noted));
-        made.append(nb::make_tuple(nb::str(notes->name.c_str(), notes->name.size()), memory, notes->exclusive));
-    }
-    return made;
-}
-
 } // namespace
 
 // Adds the class and the functions by which Python notes the memory of calls.
 void bind_notes(nb::module_ &module) {
-    nb::class_<PythonNotes>(module, "Notes")
-        .def("__init__", make_notes, nb::arg("accesses"))
-        .def("begin", &PythonNotes::begin, nb::lock_self())
-        .def("end", &PythonNotes::end, nb::lock_self());
-    module.def("current_notes", current_notes);
+    nb::class_<PythonNotes>(module, "Notes", R"(
+    The memory that the kernels of a thread use, as a program tells it.
+
+    Args:
+        accesses: Tuples as :meth:`RaceDetector.work` takes them.)")
+        .def("__init__", make_notes, nb::arg("accesses"),
+             nb::sig("def __init__(self, accesses: Sequence[RaceUse]) -> None"))
+        .def("begin", &PythonNotes::begin, nb::lock_self(), "Let the notes hold in this thread.")
+        .def("end", &PythonNotes::end, nb::lock_self(),
+             "End what :meth:`begin` has begun; return False if the notes hold in another thread.");
     module.def("note_calls", note_calls, nb::arg("type"), nb::arg("array_type"), nb::arg("pointer_type"),
-               nb::arg("prepare"));
-    module.def("stop_noting_calls", stop_noting_calls);
-    module.def("note_stacks_of", note_stacks_of, nb::arg("type"));
-    module.def("stop_noting_stacks", stop_noting_stacks);
-    module.def("forget_prepared_calls", forget_prepared_calls);
+               nb::arg("prepare"),
+               nb::sig("def note_calls(type: type[Any], array_type: type[Any], pointer_type: type[Any], prepare: "
+                       "Callable[[Any], tuple[str, ...]]) -> None"),
+               R"(
+    Note the arrays that the calls of the objects of a type are given.
+
+    Args:
+        type: A type whose objects are called with a grid, a block and the arguments of a kernel.
+        array_type: The type of arrays.
+        pointer_type: The type of pointers to memory.
+        prepare: The function that is called with an object before its first call, and that returns the names of the
+            parameters of its kernel.
+
+    Raises:
+        RuntimeError: The calls of a type are noted already, or Python's type has no slot for calls.)");
+    module.def("stop_noting_calls", stop_noting_calls, "End what :func:`note_calls` has begun.");
+    module.def("note_stacks_of", note_stacks_of, nb::arg("type"),
+               nb::sig("def note_stacks_of(type: type[Any]) -> None"), R"(
+    Note the stack when an object of a type is called, for work that the call queues without Python's lock.
+
+    A second call for the same type does nothing.
+
+    Args:
+        type: A type whose calls run no code of the program.
+
+    Raises:
+        RuntimeError: Python's type has no slot for calls, or there are too many types.)");
+    module.def("stop_noting_stacks", stop_noting_stacks, "End the notes of :func:`note_stacks_of` for all types.");
+    module.def("forget_prepared_calls", forget_prepared_calls, "Let :func:`note_calls` prepare all objects again.");
 }
 
 } // namespace tcuda

@@ -29,8 +29,6 @@ public:
     // The caller holds Python's lock. Nothing is attached after the call.
     void end() noexcept;
 
-    std::uint32_t cupti_version() const { return library_.version(); }
-
     nanobind::object detector;
 
 private:

@@ -3,7 +3,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,7 +13,7 @@
 #include "sanitizer/_cpp/bindings/pending_races.hpp"
 #include "sanitizer/_cpp/bindings/python_race.hpp"
 #include "sanitizer/_cpp/bindings/python_race_detector.hpp"
-#include "sanitizer/_cpp/bindings/use_reader.hpp"
+#include "sanitizer/_cpp/bindings/python_uses.hpp"
 
 namespace nb = nanobind;
 
@@ -24,71 +23,16 @@ namespace {
 using Self = PythonRaceDetector;
 using races::RaceDetector;
 
-nb::object tuple_of(nb::handle sequence) {
-    nb::object tuple = nb::steal(PySequence_Tuple(sequence.ptr()));
-    if (!tuple.is_valid())
-        nb::raise_python_error();
-    return tuple;
-}
-
-// The accesses of an operation, which Python passes as a sequence of tuples. Each thread keeps one vector of accesses,
-// for its memory. Python code that runs during the reading may come back here; that call then has another vector.
-class Uses {
-public:
-    explicit Uses(nb::handle sequence) : tuple_(tuple_of(sequence)) {
-        std::swap(uses_, spare());
-        if (!read_uses(tuple_.ptr(), &uses_, &count_))
-            nb::raise_python_error();
-    }
-    ~Uses() { std::swap(uses_, spare()); }
-    Uses(const Uses &) = delete;
-    Uses &operator=(const Uses &) = delete;
-
-    RaceDetector::NamedUses get() { return {uses_.data(), count_}; }
-
-private:
-    static std::vector<RaceDetector::NamedUse> &spare() {
-        static thread_local std::vector<RaceDetector::NamedUse> spare;
-        return spare;
-    }
-
-    nb::object tuple_; // keeps the labels alive
-    std::vector<RaceDetector::NamedUse> uses_;
-    std::size_t count_ = 0;
-};
-
-std::string_view text_of(nb::handle text) {
-    std::string_view read;
-    if (!read_text(text.ptr(), "a name", &read))
-        nb::raise_python_error();
-    return read;
-}
-
 void work(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses) {
     Uses uses(accesses);
-    self.tell(self.detector.work(device, key_of(stream), text_of(name), uses.get(), note_python_stack()));
-}
-
-// Work that a callback of the driver sees. Only tests call this.
-void work_in_callback(Self &self, int device, Stream stream, nb::handle name, nb::handle accesses, bool with_lock) {
-    Uses uses(accesses);
-    const std::string_view text = text_of(name);
-    std::optional<nb::gil_scoped_release> released;
-    if (!with_lock)
-        released.emplace();
-    pending_races().add(self, self.detector.work(device, key_of(stream), text, uses.get(), note_any_stack()));
+    self.tell(self.detector.work(device, key_of(stream), name_of(name), uses.get(), note_python_stack()));
 }
 
 void work_together(Self &self, std::vector<RaceDetector::DeviceStream> streams, nb::handle name, nb::handle accesses) {
     Uses uses(accesses);
     for (auto &[device, stream] : streams)
         stream = key_of(stream);
-    self.tell(self.detector.work_together(streams, text_of(name), uses.get(), note_python_stack()));
-}
-
-void host_access(Self &self, nb::handle name, nb::handle accesses) {
-    Uses uses(accesses);
-    self.tell(self.detector.host_access(text_of(name), uses.get(), note_python_stack()));
+    self.tell(self.detector.work_together(streams, name_of(name), uses.get(), note_python_stack()));
 }
 
 PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
@@ -101,7 +45,7 @@ PythonRaceGraph *graph(nb::handle_t<Self> self, nb::handle nodes) {
         RaceDetector::NamedNode made;
         if (nb::len(parts) != 4 || !nb::try_cast(parts[2], made.dependencies) || !nb::try_cast(parts[3], made.stack))
             throw nb::type_error("a node is (name, accesses, places of dependencies, number of the stack)");
-        made.name = text_of(parts[0]);
+        made.name = name_of(parts[0]);
         kept.push_back(tuple_of(parts[1]));
         if (!read_uses(kept.back().ptr(), &made.uses))
             nb::raise_python_error();
@@ -128,26 +72,6 @@ void launch(Self &self, PythonRaceGraph &graph, int device, Stream stream) {
     if (&graph.detector != &self.detector)
         throw nb::value_error("the graph belongs to another detector");
     self.tell(self.detector.launch(*graph.plan, device, key_of(stream), note_python_stack()));
-}
-
-nb::object ranges_in_use(Self &self) {
-    nb::list made = new_list();
-    for (const WatchedRange &range : self.detector.ranges_in_use())
-        made.append(nb::make_tuple(range.begin, range.end, range.reads));
-    return made;
-}
-
-nb::dict sizes(Self &self) {
-    const RaceDetector::Sizes sizes = self.detector.sizes();
-    nb::dict made = new_dict();
-    made["operations"] = sizes.operations;
-    made["intervals"] = sizes.intervals;
-    made["accesses"] = sizes.accesses;
-    made["slots"] = sizes.slots;
-    made["events"] = sizes.events;
-    made["races"] = sizes.races;
-    made["allocations"] = sizes.allocations;
-    return made;
 }
 
 nb::list races_of(Self &self) {
@@ -181,11 +105,26 @@ PyType_Slot graph_slots[] = {
 
 void bind_races(nb::module_ &module) {
     bind_race(module);
-    module.def("deliver_races", [] { pending_races().flush(); });
-    module.def("take_dropped_races", [] { return pending_races().take_dropped(); });
-    nb::class_<PythonRaceGraph>(module, "RaceGraph", nb::type_slots(graph_slots));
-    nb::class_<Self>(module, "RaceDetector", nb::type_slots(detector_slots))
-        .def(nb::init<nb::object>(), nb::arg("on_race"))
+    module.def("deliver_races", [] { pending_races().flush(); }, R"(
+    Call the ``on_race`` of detectors now for the races that callbacks of the driver have found.
+
+    Otherwise the main thread does that as soon as it runs Python code. Raises the exception of an ``on_race``; the
+    other waiting races of that detector are then found only by :meth:`RaceDetector.races`.)");
+    nb::class_<PythonRaceGraph>(module, "RaceGraph", "An executable graph that :meth:`RaceDetector.graph` has made.",
+                                nb::type_slots(graph_slots));
+    nb::class_<Self>(module, "RaceDetector", R"(
+    Finds races between the accesses of operations, from what it is told of a program.
+
+    A handle of a default stream means the default stream of the calling thread, as in CUDA. A stream that was not
+    announced counts as a blocking stream. Any thread may call any method.
+
+    Args:
+        on_race: A function that is called with each new race, after the event that has found the race. The exception
+            of a call is raised to the caller of the event, and the other races of the event are then found only by
+            :meth:`races`. Races with equal names, kinds and stacks are the same race, which is reported once.)",
+                     nb::type_slots(detector_slots))
+        .def(nb::init<nb::object>(), nb::arg("on_race"),
+             nb::sig("def __init__(self, on_race: Callable[[Race], object]) -> None"))
         // Streams
         .def(
             "stream_created",
@@ -202,7 +141,8 @@ void bind_races(nb::module_ &module) {
             [](Self &self, int device, Stream stream) {
                 self.detector.stream_synchronized(device, key_of(stream), note_python_stack());
             },
-            nb::arg("device"), nb::arg("stream"))
+            nb::arg("device"), nb::arg("stream"),
+            "Note that the host has waited for a stream, or that a query of the stream found it idle.")
         .def(
             "device_synchronized",
             [](Self &self, int device) { self.detector.device_synchronized(device, note_python_stack()); },
@@ -219,24 +159,58 @@ void bind_races(nb::module_ &module) {
             [](Self &self, std::uintptr_t event, int device, Stream stream) {
                 self.detector.event_waited(event, device, key_of(stream), note_python_stack());
             },
-            nb::arg("event"), nb::arg("device"), nb::arg("stream"))
+            nb::arg("event"), nb::arg("device"), nb::arg("stream"),
+            "Note that a stream waits for the last record of an event.")
         .def(
             "event_synchronized",
             [](Self &self, std::uintptr_t event) { self.detector.event_synchronized(event, note_python_stack()); },
-            nb::arg("event"))
+            nb::arg("event"),
+            "Note that the host has waited for an event, or that a query of the event found it complete.")
         .def(
             "event_destroyed", [](Self &self, std::uintptr_t event) { self.detector.event_destroyed(event); },
             nb::arg("event"))
         // Work
-        .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"))
-        .def("work_in_callback", work_in_callback, nb::arg("device"), nb::arg("stream"), nb::arg("name"),
-             nb::arg("accesses"), nb::arg("with_lock"))
-        .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"))
-        .def("host_access", host_access, nb::arg("name"), nb::arg("accesses"))
-        .def("graph", graph, nb::arg("nodes"))
-        .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"))
-        .def("follow", follow, nb::arg("graph"), nb::arg("before"))
-        .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"))
+        .def("work", work, nb::arg("device"), nb::arg("stream"), nb::arg("name"), nb::arg("accesses"),
+             nb::sig("def work(self, device: int, stream: int, name: str, accesses: Sequence[RaceUse]) -> None"), R"(
+        Note an operation, and compare its accesses with those before.
+
+        Raises:
+            TypeError: The name or a part of an access has another type.
+            ValueError: An access has another form than :data:`RaceUse`.)")
+        .def("work_together", work_together, nb::arg("streams"), nb::arg("name"), nb::arg("accesses"),
+             nb::sig(
+                 "def work_together(self, streams: Sequence[tuple[int, int]], name: str, accesses: Sequence[RaceUse]) "
+                 "-> None"),
+             "Note an operation on several streams, given as (device, stream), that wait for each other.")
+        .def(
+            "graph", graph, nb::arg("nodes"),
+            nb::sig("def graph(self, nodes: Sequence[tuple[str, Sequence[RaceUse], Sequence[int], int]]) -> RaceGraph"),
+            R"(
+        Make an executable graph.
+
+        Args:
+            nodes: For each node the name, the accesses, the places of earlier nodes that the node depends on, and the
+                number of the stack (:meth:`note_stack`).
+
+        Raises:
+            IndexError: A dependency is no earlier node.)")
+        .def("set_node", set_node, nb::arg("graph"), nb::arg("place"), nb::arg("accesses"),
+             nb::sig("def set_node(self, graph: RaceGraph, place: int, accesses: Sequence[RaceUse]) -> None"), R"(
+        Replace the accesses of the node at ``place`` of ``graph`` for the next launches.
+
+        Raises:
+            IndexError: The graph has no such node.
+            ValueError: The graph belongs to another detector.)")
+        .def("follow", follow, nb::arg("graph"), nb::arg("before"), R"(
+        Let the launches of ``graph`` come after those of ``before``: both stand for one executable graph.
+
+        Raises:
+            ValueError: A graph belongs to another detector.)")
+        .def("launch", launch, nb::arg("graph"), nb::arg("device"), nb::arg("stream"), R"(
+        Note a launch of a graph, and compare the accesses of its nodes with those before.
+
+        Raises:
+            ValueError: The graph belongs to another detector.)")
         // Memory
         .def(
             "memory_allocated",
@@ -253,26 +227,43 @@ void bind_races(nb::module_ &module) {
             [](Self &self, Address address, std::size_t size) {
                 self.detector.memory_unmapped(address, size, 0, false);
             },
-            nb::arg("address"), nb::arg("size"))
+            nb::arg("address"), nb::arg("size"),
+            "Forget the accesses of memory. A size of 0 stands for the allocation that begins at ``address``.")
         .def(
             "host_registered",
             [](Self &self, Address address, std::size_t size) { self.detector.host_registered(address, size); },
-            nb::arg("address"), nb::arg("size"))
+            nb::arg("address"), nb::arg("size"), "Take note of page-locked memory of the host.")
         .def(
             "host_unregistered", [](Self &self, Address address) { self.detector.host_unregistered(address); },
-            nb::arg("address"))
-        .def("ranges_in_use", ranges_in_use)
-        .def("watch_host", [](Self &self) { begin_host_reports(self, HostReports::at_once); })
-        .def("end_watch_of_host", [](Self &self) { end_host_reports(self); })
-        .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"))
-        .def("detach", &Self::detach, nb::lock_self())
+            nb::arg("address"), "Forget the page-locked memory that begins at ``address``.")
+        .def(
+            "watch_host", [](Self &self) { begin_host_reports(self, HostReports::at_once); }, R"(
+        Let the detector hear of the accesses of the host to page-locked memory in use, in the thread of the access.
+
+        Only the whole pages of the memory are watched. A process has one such detector, the last one. Nothing happens
+        on a machine that does not tell reads from writes.)")
+        .def(
+            "end_watch_of_host", [](Self &self) { end_host_reports(self); },
+            "End the watch of :meth:`watch_host`, and protect no memory any more.")
+        .def("attach", &Self::attach, nb::lock_self(), nb::arg("ledger"),
+             nb::sig("def attach(self, ledger: Ledger) -> None"), R"(
+        Let ``ledger`` tell the detector of all its memory, also of the live allocations.
+
+        Raises:
+            RuntimeError: The detector is attached already, or the ledger has another detector.)")
+        .def("detach", &Self::detach, nb::lock_self(),
+             "End what :meth:`attach` has begun. Nothing happens if the detector is not attached.")
         // Reports
-        .def("note_stack", [](Self &) { return note_python_stack(); })
-        .def("sizes", sizes)
-        .def_prop_ro("operations", [](Self &self) { return self.detector.operations(); })
-        .def("recent", [](Self &self) { return list_of(self.detector.recent()); })
-        .def("races", races_of)
-        .def("forget_races", [](Self &self) { self.detector.forget_races(); });
+        .def(
+            "note_stack", [](Self &) { return note_python_stack(); },
+            "Return the number of the Python stack of the caller.")
+        .def_prop_ro(
+            "operations", [](Self &self) { return self.detector.operations(); }, "The number of operations until now.")
+        .def("races", races_of, nb::sig("def races(self) -> list[Race]"),
+             "Return the distinct races, in the order in which they were found.")
+        .def(
+            "forget_races", [](Self &self) { self.detector.forget_races(); },
+            "Report races again that were reported before.");
 }
 
 } // namespace tcuda

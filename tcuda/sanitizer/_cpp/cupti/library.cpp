@@ -33,8 +33,9 @@ Library::Library(const std::string &path) {
     find(library, unsubscribe, "cuptiUnsubscribe");
     if (get_version == nullptr || subscribe_ == nullptr || enable == nullptr || unsubscribe == nullptr)
         throw std::runtime_error(path + " lacks functions of CUPTI");
-    if (get_version(&version_) != ok || version_ < oldest_version)
-        throw std::runtime_error(path + " has version " + std::to_string(version_) +
+    std::uint32_t version = 0;
+    if (get_version(&version) != ok || version < oldest_version)
+        throw std::runtime_error(path + " has version " + std::to_string(version) +
                                  " of CUPTI, which is too old: version " + std::to_string(oldest_version) +
                                  " of CUDA 12.0 is the oldest that works");
 }

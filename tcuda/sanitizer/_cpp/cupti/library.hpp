@@ -16,8 +16,6 @@ public:
     // library cannot be used.
     explicit Library(const std::string &path);
 
-    std::uint32_t version() const { return version_; }
-
     int (*enable)(std::uint32_t enable, Handle subscriber, int domain, std::uint32_t id) = nullptr;
     int (*unsubscribe)(Handle subscriber) = nullptr;
 
@@ -25,7 +23,6 @@ public:
     Handle subscribe(Callback callback) const;
 
 private:
-    std::uint32_t version_ = 0;
     int (*subscribe_)(Handle *, Callback, void *user) = nullptr;
     int (*subscribe_by_name_)(Handle *, Callback, void *user,
                               SubscriberParameters *) = nullptr; // null before CUDA 12.9

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.core import for_tests
 from support.cupti import (
     BLOCKING,
     CONTEXT,
@@ -30,7 +31,6 @@ from support.cupti import (
     Watched,
 )
 from support.folders import DATA
-from tcuda import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def flat(*groups: list[tuple[str, int]]) -> list[tuple[str, int]]:
 
 def test_the_ids_are_those_of_the_driver() -> None:
     ids = json.loads((DATA / "cupti_calls.json").read_text())
-    assert _core.watched_calls() == {name: ids[name] for name in _core.watched_calls()}
+    assert for_tests.watched_calls() == {name: ids[name] for name in for_tests.watched_calls()}
 
 
 # Launches
@@ -122,7 +122,7 @@ class TestWithoutMemory:
 
     def test_a_launch_is_an_operation_without_a_stack(self, cupti: Cupti, watched: Watched) -> None:
         cupti.launch(MAIN)
-        (step,) = watched.detector.recent()
+        (step,) = for_tests.recent_steps(watched.detector)
         assert (step["kind"], step["stream"], step["name"], step["stack"]) == ("work", MAIN, "kernel", [])
         assert watched.detector.operations == 1
         assert watched.uses() == []
@@ -506,7 +506,7 @@ def test_a_destroyed_event_orders_nothing(cupti: Cupti, watched: Watched, name: 
     cupti.fill(MAIN)
     cupti.record(MAIN)
     cupti.call(name, "P", EVENT, sides=1)
-    assert watched.detector.sizes()["events"] == 0
+    assert for_tests.sizes_of_detector(watched.detector)["events"] == 0
 
 
 VALUES = [(f"cuStream{{}}Value{bits}{version}", suffix) for bits in (32, 64) for version in ("", "_v2") for suffix in
@@ -617,7 +617,7 @@ def test_page_locked_memory_is_known_until_its_end(cupti: Cupti, watched: Watche
     first = LOCKED if "Register" in name else ctypes.addressof(pointer)
     cupti.call(name, "PNI", first, 4096, 0)
     cupti.copy(MAIN, TARGET, LOCKED)
-    assert watched.detector.ranges_in_use() == [(LOCKED, LOCKED + 1024, False)]
+    assert for_tests.ranges_in_use(watched.detector) == [(LOCKED, LOCKED + 1024, False)]
     cupti.call(end, "P", LOCKED, sides=1)
     assert watched.uses() == [written(TARGET, 1024, name="memcpy")]
 
@@ -646,12 +646,12 @@ def test_a_call_that_fails_tells_nothing(
     cupti: Cupti, watched: Watched, name: str, layout: str, parameters: tuple[int, ...]
 ) -> None:
     cupti.fill(SIDE, SOURCE)
-    before = watched.steps(), watched.detector.sizes()
+    before = watched.steps(), for_tests.sizes_of_detector(watched.detector)
     cupti.call(name, layout, *parameters, status=FAILURE)
-    assert (watched.steps(), watched.detector.sizes()) == before
+    assert (watched.steps(), for_tests.sizes_of_detector(watched.detector)) == before
 
 
-@pytest.mark.parametrize("name", sorted(set(_core.watched_calls())))
+@pytest.mark.parametrize("name", sorted(set(for_tests.watched_calls())))
 def test_the_begin_of_a_call_alone_is_no_operation(cupti: Cupti, watched: Watched, name: str) -> None:
     zeros = "P" * 16
     cupti.call(name, zeros, *[0] * 16, sides=1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from support.core import for_tests
 from support.cupti import CONTEXT, EVENT, MAIN, MEMORY, NOT_READY, SIDE, Cupti, Watched
 from support.pages import is_protected
 from support.threads import in_threads
@@ -19,7 +20,7 @@ from tcuda import _core
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.skipif(not _core.watches_pages(), reason="this machine does not tell reads from writes")
+pytestmark = pytest.mark.skipif(not for_tests.watches_pages(), reason="this machine does not tell reads from writes")
 
 PAGE = mmap.PAGESIZE
 SIZE = 4 * PAGE
@@ -130,7 +131,7 @@ def test_pageable_memory_is_not_protected(watched: Watched, cupti: Cupti) -> Non
     array = np.frombuffer(mmap.mmap(-1, SIZE), np.uint8)
     cupti.copy(MAIN, array.ctypes.data, MEMORY, SIZE)
     cupti.copy(MAIN, MEMORY, array.ctypes.data, SIZE)
-    assert watched.detector.ranges_in_use() == []
+    assert for_tests.ranges_in_use(watched.detector) == []
     array[:] = 1
     assert found(watched) == []
 
@@ -149,7 +150,7 @@ def test_the_rest_of_a_page_stays_open_if_it_is_not_copied(buffer: Buffer, watch
     buffer.array[PAGE // 2 : PAGE] = 1
     assert found(watched) == []
     buffer.download(size=PAGE // 2, offset=PAGE // 2)  # reaches the end, and shares the page with the first half
-    assert len(watched.detector.ranges_in_use()) == 2
+    assert len(for_tests.ranges_in_use(watched.detector)) == 2
     assert not is_protected(buffer.address)
 
 
@@ -265,7 +266,7 @@ def test_a_node_that_calls_the_host_tells_of_the_nodes_before_it() -> None:
     ]
     graph = detector.graph(nodes)
     detector.launch(graph, 0, MAIN)
-    assert detector.ranges_in_use() == [(begin + 2 * PAGE, begin + 3 * PAGE, True)]
+    assert for_tests.ranges_in_use(detector) == [(begin + 2 * PAGE, begin + 3 * PAGE, True)]
 
 
 ENDS: dict[str, Callable[[Cupti, Watched, int], object]] = {
@@ -294,9 +295,9 @@ def test_the_same_copy_again_and_again_is_one_range(buffer: Buffer, watched: Wat
     for _ in range(3):
         buffer.download()
         buffer.download(SIDE)
-    assert watched.detector.ranges_in_use() == 2 * [(buffer.address, buffer.address + SIZE, True)]
+    assert for_tests.ranges_in_use(watched.detector) == 2 * [(buffer.address, buffer.address + SIZE, True)]
     watched.detector.device_synchronized(0)
-    assert watched.detector.ranges_in_use() == []
+    assert for_tests.ranges_in_use(watched.detector) == []
 
 
 def test_more_copies_than_are_kept_open_the_oldest(buffer: Buffer, watched: Watched, cupti: Cupti) -> None:
@@ -304,7 +305,7 @@ def test_more_copies_than_are_kept_open_the_oldest(buffer: Buffer, watched: Watc
     for stream in range(0x1000, 0x1000 + 16 * 1100, 16):
         cupti.stub.stub_set_stream(stream, CONTEXT, 1, 0)
         buffer.upload(stream)
-    assert len(watched.detector.ranges_in_use()) <= 1024
+    assert len(for_tests.ranges_in_use(watched.detector)) <= 1024
     assert buffer.array[0] == 0
     assert "read by the host" not in [race.current.operation for race in watched.found()]
 
@@ -318,7 +319,7 @@ def test_the_child_of_a_fork_may_use_the_memory(buffer: Buffer, watched: Watched
             watched.detector.device_synchronized(0)
             buffer.download()
             buffer.array[:] = 2
-            os._exit(watched.detector.ranges_in_use() == [])
+            os._exit(for_tests.ranges_in_use(watched.detector) == [])
         finally:
             os._exit(9)
     _, status = os.waitpid(child, 0)

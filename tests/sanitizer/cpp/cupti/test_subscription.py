@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.core import for_tests
 from support.cupti import CONTEXT, CONTEXT_DESTROYED, EVENT, MAIN, MEMORY, SIDE, Cupti, Watched
 from support.threads import in_thread, in_threads
 from tcuda import _core
@@ -191,7 +192,7 @@ def test_no_thread_is_in_a_callback_after_the_end(cupti: Cupti) -> None:
         for thread in threads:
             thread.join()
         assert made.steps() == before
-        assert made.detector.sizes()["events"] == 0
+        assert for_tests.sizes_of_detector(made.detector)["events"] == 0
 
 
 def test_races_of_threads_without_pythons_lock_are_delivered_with_their_stacks(cupti: Cupti, watched: Watched) -> None:
@@ -203,9 +204,9 @@ def test_races_of_threads_without_pythons_lock_are_delivered_with_their_stacks(c
         for _ in range(500):
             free.stub_call(cupti.ids["cuMemsetD8Async"], CONTEXT, None, parameters, 0, 3)
 
-    _core.begin_stack_notes(60_000)  # no stack is left out because the machine is slow
+    for_tests.begin_stack_notes(60_000)  # no stack is left out because the machine is slow
     in_threads(fill, zip((MAIN, SIDE)))
-    _core.end_stack_notes()
+    for_tests.end_stack_notes()
     assert watched.detector.operations == 1000
     found = watched.found()
     assert len(found) > 0

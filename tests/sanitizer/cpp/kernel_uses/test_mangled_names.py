@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tcuda import _core
+from support.core import for_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_a_pointer_to_const_is_read_only(names: list[str]) -> None:
     for name, expected in zip(names, [*SIGNATURES.values()] * 2, strict=True):
         parameters = [(8 * place, 8) for place in range(len(expected))]
-        known, pointers, complete = _core.uses_of_mangled_name(name, parameters)
+        known, pointers, complete = for_tests.uses_of_mangled_name(name, parameters)
         assert known == parameters
         assert not complete
         said = {offset: kind for offset, kind, possible, _ in pointers if not possible}
@@ -65,10 +65,10 @@ def test_a_pointer_to_const_is_read_only(names: list[str]) -> None:
 
 @pytest.mark.parametrize("name", ["kernel", "_Z", "_Z6kernelPKfPf junk", "_Z6kernelPK", "", "_ZN3cub"])
 def test_another_name_says_nothing(name: str) -> None:
-    assert _core.uses_of_mangled_name(name, [(0, 8), (8, 8)])[1] == []
+    assert for_tests.uses_of_mangled_name(name, [(0, 8), (8, 8)])[1] == []
 
 
 def test_other_parameters_than_those_of_the_name_say_nothing() -> None:
-    assert len(_core.uses_of_mangled_name("_Z6kernelPKfPf", [(0, 8), (8, 8)])[1]) == 2
-    assert _core.uses_of_mangled_name("_Z6kernelPKfPf", [(0, 8), (8, 8), (16, 4)])[1] == []
-    assert [offset for offset, *_ in _core.uses_of_mangled_name("_Z6kernelPKfPf", [(0, 16), (16, 8)])[1]] == [16]
+    assert len(for_tests.uses_of_mangled_name("_Z6kernelPKfPf", [(0, 8), (8, 8)])[1]) == 2
+    assert for_tests.uses_of_mangled_name("_Z6kernelPKfPf", [(0, 8), (8, 8), (16, 4)])[1] == []
+    assert [offset for offset, *_ in for_tests.uses_of_mangled_name("_Z6kernelPKfPf", [(0, 16), (16, 8)])[1]] == [16]

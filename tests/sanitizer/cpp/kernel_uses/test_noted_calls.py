@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.core import for_tests
 from support.threads import in_thread
 from tcuda import _core
 
@@ -63,7 +64,7 @@ class Function:
         self.seen: list[Any] = []
 
     def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> int:
-        self.seen = _core.current_notes()
+        self.seen = for_tests.current_notes()
         if args == ("fail",):
             raise ValueError("the call failed")
         return 7
@@ -77,7 +78,7 @@ class Released(Function):
         self.stacks: list[list[dict[str, Any]]] = []
 
     def __call__(self, *_: Any, **__: Any) -> int:
-        without_lock, with_lock = _core.note_stack(False), _core.note_stack(True)
+        without_lock, with_lock = for_tests.note_stack_without_lock(), _core.note_stack()
         self.stacks = [_core.frames_of(without_lock), _core.frames_of(with_lock)]
         return 7
 
@@ -155,10 +156,10 @@ def test_a_function_is_prepared_once(prepared: Prepared) -> None:
 
 def test_notes_end_with_the_call_also_after_an_exception(prepared: Prepared) -> None:
     noted(Array())
-    assert _core.current_notes() == []
+    assert for_tests.current_notes() == []
     with pytest.raises(ValueError, match="the call failed"):
         Function()((1,), (1,), ("fail",))
-    assert _core.current_notes() == []
+    assert for_tests.current_notes() == []
 
 
 def test_an_array_that_cannot_be_read_is_not_noted(prepared: Prepared) -> None:
@@ -217,7 +218,7 @@ def test_without_pythons_lock_the_stack_is_that_of_the_call() -> None:
     assert [frame["name"] for frame in with_lock[:2]] == ["__call__", without_lock[0]["name"]]
     assert without_lock[0]["name"] == "test_without_pythons_lock_the_stack_is_that_of_the_call"
     assert without_lock == with_lock[1:]
-    assert _core.frames_of(_core.note_stack(False)) == []  # the keeper of stacks has not begun
+    assert _core.frames_of(for_tests.note_stack_without_lock()) == []  # the keeper of stacks has not begun
 
 
 @pytest.mark.parametrize("arguments", [None, 3, "text"])
@@ -245,7 +246,7 @@ def test_a_failed_preparation_does_not_fail_the_call(prepared: Prepared) -> None
 def test_notes_are_of_one_thread(prepared: Prepared) -> None:
     function = Function()
     with _Noting((ADDRESS, 4, (1,), (4,), 1, "outer")):
-        elsewhere = in_thread(_core.current_notes)
+        elsewhere = in_thread(for_tests.current_notes)
         noted_here = function((1,), (1,), (Array(),))
     assert noted_here == 7
     assert elsewhere == []
@@ -269,7 +270,7 @@ class _Noting:
 def test_the_arrays_of_a_kernel_that_the_core_launches(prepared: Prepared) -> None:
     seen: list[Any] = []
     parameters = _core.KernelParameters([("p", 8, 0), ("i", 4, 8)])
-    kernel = _core.python_kernel("f", parameters, lambda *_: seen.append(_core.current_notes()))
+    kernel = _core.python_kernel("f", parameters, lambda *_: seen.append(for_tests.current_notes()))
     kernel((1,), (1,), (Array(), 3))
     _core.stop_noting_calls()
     kernel((1,), (1,), (Array(), 3))
@@ -330,30 +331,30 @@ def test_the_end_inside_of_a_call(prepared: Prepared) -> None:
     _core.stop_noting_calls()
     _core.note_calls(Ending, Array, Pointer, prepared)
     assert Ending()((1,), (1,), (Array(),)) == 8
-    assert _core.current_notes() == []
+    assert for_tests.current_notes() == []
 
 
 class TestAnnotations:
     def test_the_innermost_comes_first(self) -> None:
         first, second = (ADDRESS, 4, (2,), (4,), 1, "x"), (ADDRESS, 8, (), (), 3, "")
         with _Noting(first), _Noting(second):
-            assert [memory for _, memory, _ in _core.current_notes()] == [[second], [first]]
-        assert _core.current_notes() == []
+            assert [memory for _, memory, _ in for_tests.current_notes()] == [[second], [first]]
+        assert for_tests.current_notes() == []
 
     def test_scopes_may_end_in_any_order(self) -> None:
         first, second = (_core.Notes([(ADDRESS, size, (), (), 1, "")]) for size in (1, 2))
         first.begin()
         second.begin()
         assert first.end()
-        assert [memory[0][1] for _, memory, _ in _core.current_notes()] == [2]
+        assert [memory[0][1] for _, memory, _ in for_tests.current_notes()] == [2]
         assert second.end()
-        assert _core.current_notes() == []
+        assert for_tests.current_notes() == []
 
     def test_a_second_begin_or_end_does_nothing(self) -> None:
         notes = _core.Notes([])
         notes.begin()
         notes.begin()
-        assert len(_core.current_notes()) == 1
+        assert len(for_tests.current_notes()) == 1
         assert notes.end()
         assert notes.end()
 
@@ -367,7 +368,7 @@ class TestAnnotations:
         notes = _core.Notes([])
         notes.begin()
         del notes
-        assert _core.current_notes() == []
+        assert for_tests.current_notes() == []
 
     def test_wrong_accesses(self) -> None:
         with pytest.raises(ValueError, match="an access is"):

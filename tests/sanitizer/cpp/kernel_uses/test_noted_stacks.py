@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.core import for_tests
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Operation:
         self.functions: list[str] = []
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        self.functions = [frame["name"] for frame in _core.frames_of(_core.note_stack(False))]
+        self.functions = [frame["name"] for frame in _core.frames_of(for_tests.note_stack_without_lock())]
         if given == ("fail",):
             raise ValueError("the call failed")
         return given, named
@@ -75,7 +76,7 @@ def test_an_exception_passes_and_ends_the_note() -> None:
     with pytest.raises(ValueError, match="the call failed"):
         operation("fail")
     assert operation.functions[0] == "test_an_exception_passes_and_ends_the_note"
-    assert _core.frames_of(_core.note_stack(False)) == []
+    assert _core.frames_of(for_tests.note_stack_without_lock()) == []
 
 
 def test_several_types_and_types_that_are_derived_meanwhile() -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from support.core import for_tests
+
 MODULES = {
     "cublas": "cupy_backends.cuda.libs.cublas",
     "curand": "cupy_backends.cuda.libs.curand",
@@ -108,6 +110,7 @@ def build_libraries(folder: Path) -> None:
 PROGRAM = r"""
 import ctypes, glob, importlib, json, sys
 from tcuda import _core
+from tcuda._core import for_tests
 import cupy
 _core.begin_library_calls()
 result = {"errors": {}, "notes": []}
@@ -118,19 +121,19 @@ for short, name in json.loads(sys.argv[1]).items():
     except Exception as error:
         result["errors"][short] = repr(error)
 _core.look_for_library_calls()
-result["intercepted"] = _core.intercepted_library_calls()
+result["intercepted"] = for_tests.intercepted_library_calls()
 def observe():
-    result["notes"].extend(_core.noted_memory())
+    result["notes"].extend(for_tests.noted_memory())
 if "cusparse" in modules:
     observer = ctypes.CFUNCTYPE(None)(observe)
     function = ctypes.CDLL(glob.glob(sys.argv[2] + "/libcusparse.so*")[0]).observe
     function(observer)
     modules["cusparse"].gather(1, 0x1000, 0x2000)
     function(None)
-result["after"] = _core.noted_memory()
-result["counts"] = _core.counted_library_calls()
+result["after"] = for_tests.noted_memory()
+result["counts"] = for_tests.counted_library_calls()
 _core.end_library_calls()
-result["left"] = _core.intercepted_library_calls()
+result["left"] = for_tests.intercepted_library_calls()
 print(json.dumps(result))
 """
 
@@ -157,9 +160,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_every_function_that_uses_memory_is_in_the_table() -> None:
     """No import of CuPy's modules is forgotten."""
-    from tcuda import _core
 
-    known = {name for name, _ in _core.library_call_table()}
+    known = {name for name, _ in for_tests.library_call_table()}
     missing = set()
     for short, path in module_paths().items():
         functions = [*imports(path), *(exports(path) if short in ("cub", "thrust") else [])]
@@ -170,9 +172,8 @@ def test_every_function_that_uses_memory_is_in_the_table() -> None:
 @pytest.mark.emulated  # where NVIDIA's libraries are installed, CuPy loads them in place of the stand-ins
 def test_the_functions_of_each_module_are_intercepted(result: Any) -> None:
     """Each import that the table knows is replaced."""
-    from tcuda import _core
 
-    known = {name for name, _ in _core.library_call_table()}
+    known = {name for name, _ in for_tests.library_call_table()}
     intercepted = {Path(path).name: set(names) for path, names in result["intercepted"]}
     for short, path in module_paths().items():
         if short in result["errors"]:

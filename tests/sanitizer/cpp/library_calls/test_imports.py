@@ -8,7 +8,7 @@ from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING
 
-from tcuda import _core
+from support.core import for_tests
 from tcuda.sanitizer._cuda.library_calls import LibraryCalls
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def scaled(loader: ExtensionFileLoader) -> int:
     spec = spec_from_file_location(loader.name, loader.path, loader=loader)
     assert spec is not None
     module = module_from_spec(spec)
-    before = _core.counted_library_calls().get("cublasDscal_v2", 0)
+    before = for_tests.counted_library_calls().get("cublasDscal_v2", 0)
     loader.exec_module(module)
     assert module.scale() == 0
     assert module.scale() == 0
-    return _core.counted_library_calls().get("cublasDscal_v2", 0) - before
+    return for_tests.counted_library_calls().get("cublasDscal_v2", 0) - before
 
 
 def test_an_imported_module_is_found(stand_in: StandIn, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_an_imported_module_is_found(stand_in: StandIn, tmp_path: Path) -> None:
     calls.end()
     assert ExtensionFileLoader.create_module is before
     assert scaled(build(stand_in, tmp_path, "imported_third")) == 0
-    assert _core.intercepted_library_calls() == []
+    assert for_tests.intercepted_library_calls() == []
 
 
 def test_a_wrapper_of_somebody_else_stays(stand_in: StandIn, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.core import for_tests
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -35,17 +36,17 @@ def test_a_call_is_noted_until_the_end(
     client = make_client("client_of" + flags[0].replace(",", "").replace("-", ""), *flags)
     _core.begin_library_calls([client.path.name])
     try:
-        assert dict(_core.intercepted_library_calls())[str(client.path)]
+        assert dict(for_tests.intercepted_library_calls())[str(client.path)]
         client.call("cublasSgemm_v2", *GEMM)
         assert [name for name, _ in client.notes] == ["cublasSgemm_v2"]
         assert [stand_in.library.seen_argument(place) for place in range(14)] == list(GEMM)
     finally:
         _core.end_library_calls()
-    before = _core.counted_library_calls()
+    before = for_tests.counted_library_calls()
     client.call("cublasSgemm_v2", *GEMM)
     assert client.notes == []
-    assert _core.counted_library_calls() == before
-    assert _core.intercepted_library_calls() == []
+    assert for_tests.counted_library_calls() == before
+    assert for_tests.intercepted_library_calls() == []
     assert [stand_in.library.seen_argument(place) for place in range(14)] == list(GEMM)
 
 
@@ -112,7 +113,7 @@ def test_no_look_without_an_interception(make_client: Callable[..., Client]) -> 
     """A look does nothing before the first begin."""
     make_client("client_before")
     _core.look_for_library_calls()
-    assert _core.intercepted_library_calls() == []
+    assert for_tests.intercepted_library_calls() == []
 
 
 def test_threads_call_while_the_tables_change(shared_client: Client, stand_in: StandIn) -> None:
@@ -131,7 +132,7 @@ def test_threads_call_while_the_tables_change(shared_client: Client, stand_in: S
         try:
             for _ in range(300):
                 _core.begin_library_calls([str(shared_client.path)])
-                assert _core.intercepted_library_calls()
+                assert for_tests.intercepted_library_calls()
                 _core.end_library_calls()
         finally:
             stop.set()
@@ -141,7 +142,7 @@ def test_threads_call_while_the_tables_change(shared_client: Client, stand_in: S
 def test_notes_belong_to_the_thread_and_end_with_the_call(client: Client) -> None:
     """A call leaves no notes behind."""
     client.call("cublasSgemm_v2", *GEMM)
-    assert _core.noted_memory() == []
+    assert for_tests.noted_memory() == []
 
 
 def test_a_caller_without_an_import_table(stand_in: StandIn) -> None:
@@ -151,7 +152,7 @@ def test_a_caller_without_an_import_table(stand_in: StandIn) -> None:
     assert address is not None
     noting = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_int64] * 5)(_core.noting_function("cublasDscal_v2", address))
     notes: list[Any] = []
-    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(_core.noted_memory()))
+    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(for_tests.noted_memory()))
     stand_in.library.observe_calls(observer)
     try:
         assert noting(1, 2, 0, 0x1000, 1) == 0
@@ -204,11 +205,11 @@ def test_a_module_that_calls_its_own_function(tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
     sort = ctypes.CDLL(str(path)).sort_and_catch
     notes: list[Any] = []
-    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(_core.noted_memory()))
+    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(for_tests.noted_memory()))
     _core.begin_library_calls(["own_sorts"])
     try:
         assert sort(observer, 3, 5) == 1
-        assert _core.noted_memory() == []
+        assert for_tests.noted_memory() == []
     finally:
         _core.end_library_calls()
     assert sort(observer, 3, 5) == 1
@@ -238,10 +239,10 @@ def test_two_versions_of_a_library(tmp_path: Path) -> None:
         calls.append(ctypes.CDLL(str(client), mode=_OWN_SCOPE).copy)
     _core.begin_library_calls(["versioned_client"])
     try:
-        intercepted = [names for path, names in _core.intercepted_library_calls() if "versioned_client" in path]
-        before = _core.counted_library_calls().get("cublasDcopy_v2", 0)
+        intercepted = [names for path, names in for_tests.intercepted_library_calls() if "versioned_client" in path]
+        before = for_tests.counted_library_calls().get("cublasDcopy_v2", 0)
         assert [call(10) for call in calls] == [1010, 1020, 1030]
-        assert _core.counted_library_calls()["cublasDcopy_v2"] - before == 2
+        assert for_tests.counted_library_calls()["cublasDcopy_v2"] - before == 2
         assert sorted(intercepted) == [[], ["cublasDcopy_v2"], ["cublasDcopy_v2"]]
     finally:
         _core.end_library_calls()
@@ -278,7 +279,7 @@ def test_a_call_at_the_end_of_a_thread(stand_in: StandIn, tmp_path: Path) -> Non
     subprocess.run([*command, f"-Wl,-rpath,{stand_in.folder}"], check=True)
     run_thread = ctypes.CDLL(str(path)).run_thread
     notes: list[Any] = []
-    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(_core.noted_memory()))
+    observer = ctypes.CFUNCTYPE(None)(lambda: notes.append(for_tests.noted_memory()))
     stand_in.library.observe_calls(observer)
     _core.begin_library_calls(["last_calls"])
     try:

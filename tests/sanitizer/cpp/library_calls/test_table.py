@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from support.core import for_tests
 from support.folders import REPOSITORY
-from tcuda import _core
 
 # The arguments of each function as its header declares them: p a pointer, i a handle, an enumeration or an int, l 64
 # bits, f float, d double. The headers are those of CUDA 13.0, NCCL 2.28, and CuPy's declarations of cuTENSOR 2.
@@ -19,7 +19,7 @@ DECLARED = {
     for name, kinds in ROWS.items()
     for letter in re.sub(r".*\[|\].*", "", name if "[" in name else "-")
 }
-TABLE = dict(_core.library_call_table())
+TABLE = dict(for_tests.library_call_table())
 
 POINTERS = {"read", "write", "both", "maybe", "table", "keeps", "sets", "new", "holds", "indexes", "vector"}
 WORD = re.compile(r"(?P<name>\w+)(:(?P<role>[a-z]+)(?P<extent>\([^)]*\))?)?(\^(?P<operation>\w+))?(@(?P<item>\w+))?")
@@ -34,7 +34,7 @@ def parts(argument: str) -> dict[str, str | None]:
 
 def test_each_function_is_declared_once() -> None:
     """The names of the table are those of the declarations, without a double one."""
-    names = [name for name, _ in _core.library_call_table()]
+    names = [name for name, _ in for_tests.library_call_table()]
     assert sorted(names) == sorted(DECLARED)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from support.core import for_tests
 from support.races import READ, WRITE, X, access, strided
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def test_launches_over_the_same_arrays_keep_the_size(watch: Watch) -> None:
     for _ in range(3):
         launch(LAUNCHES)
         watch.races.clear()
-        sizes.append(watch.detector.sizes())
+        sizes.append(for_tests.sizes_of_detector(watch.detector))
     before, *later = sizes
     assert before["intervals"] <= ARRAYS
     assert before["accesses"] <= ARRAYS * 2 * len(streams)
@@ -53,8 +54,8 @@ def test_parts_of_an_array_merge_again(watch: Watch) -> None:
             begin, size = choose.randrange(3000), choose.randrange(1, 1000)
             watch.detector.work(0, main, "fill", [access(WRITE, X + begin, size)])
         watch.detector.work(0, main, "fill", [access(WRITE, X, 4096)])
-        assert watch.detector.sizes()["intervals"] == 1
-        assert watch.detector.sizes()["accesses"] == 1
+        assert for_tests.sizes_of_detector(watch.detector)["intervals"] == 1
+        assert for_tests.sizes_of_detector(watch.detector)["accesses"] == 1
 
 
 def test_columns_that_are_written_again_replace_the_old_accesses(watch: Watch) -> None:
@@ -62,9 +63,9 @@ def test_columns_that_are_written_again_replace_the_old_accesses(watch: Watch) -
     for _ in range(10):
         for column in range(100):
             watch.detector.work(0, main, "fill", [strided(WRITE, X + 4 * column, 4, (64,), (400,))])
-    assert watch.detector.sizes()["accesses"] == 100
+    assert for_tests.sizes_of_detector(watch.detector)["accesses"] == 100
     watch.detector.work(0, main, "fill", [access(WRITE, X, 64 * 400)])
-    assert watch.detector.sizes()["accesses"] == 1
+    assert for_tests.sizes_of_detector(watch.detector)["accesses"] == 1
 
 
 def test_accesses_that_the_host_knows_are_forgotten(watch: Watch) -> None:
@@ -73,7 +74,7 @@ def test_accesses_that_the_host_knows_are_forgotten(watch: Watch) -> None:
         watch.detector.work(0, main, "fill", [access(WRITE, X + 8192 * turn, 4096)])
         if turn % 100 == 0:
             watch.detector.stream_synchronized(0, main)
-    assert watch.detector.sizes()["intervals"] <= 4200
+    assert for_tests.sizes_of_detector(watch.detector)["intervals"] <= 4200
 
 
 def test_the_oldest_accesses_are_forgotten_where_nothing_supersedes_them(watch: Watch) -> None:
@@ -82,7 +83,7 @@ def test_the_oldest_accesses_are_forgotten_where_nothing_supersedes_them(watch: 
     for first in range(0, count, 1000):
         places = range(first, first + 1000)
         watch.detector.work(0, main, "fill", [access(WRITE, X + 8 * place, 4) for place in places])
-    assert watch.detector.sizes()["accesses"] <= 1 << 18
+    assert for_tests.sizes_of_detector(watch.detector)["accesses"] <= 1 << 18
     watch.detector.work(0, side, "sum", [access(READ, X, 4)])
     assert watch.races == []
     watch.detector.work(0, side, "sum", [access(READ, X + 8 * (count - 1), 4)])
@@ -94,7 +95,7 @@ def test_the_table_of_races_has_a_limit(watch: Watch) -> None:
     watch.detector.work(0, main, "fill", [access(WRITE, X, 4)])
     for number in range(5000):
         watch.detector.work(0, side, f"sum {number}", [access(READ, X, 4)])
-    assert len(watch.races) == watch.detector.sizes()["races"] == 4096
+    assert len(watch.races) == for_tests.sizes_of_detector(watch.detector)["races"] == 4096
     watch.detector.forget_races()
     watch.detector.work(0, side, "sum", [access(READ, X, 4)])
     assert len(watch.races) == 4097
@@ -109,5 +110,5 @@ def test_streams_that_come_and_go_share_slots(watch: Watch) -> None:
         watch.detector.device_synchronized(0)
         for stream in streams:
             watch.detector.stream_destroyed(0, stream)
-    assert watch.detector.sizes()["slots"] <= 4
+    assert for_tests.sizes_of_detector(watch.detector)["slots"] <= 4
     assert watch.races == []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.core import for_tests
 from support.races import X, Y, read, write
 from tcuda import _core
 
@@ -119,7 +120,7 @@ def test_a_graph_that_is_gone_gives_its_slots_back(watch: Watch) -> None:
         watch.detector.launch(graph, 0, main)
         del graph
         watch.detector.stream_synchronized(0, main)
-    assert watch.detector.sizes()["slots"] == 3
+    assert for_tests.sizes_of_detector(watch.detector)["slots"] == 3
 
 
 class TestMistakes:

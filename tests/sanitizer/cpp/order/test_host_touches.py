@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import tcuda
-from tcuda import _core, xp
+from support.core import for_tests
+from tcuda import xp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.usefixtures("runtime"),
-    pytest.mark.skipif(not _core.watches_pages(), reason="this machine does not tell reads from writes"),
+    pytest.mark.skipif(not for_tests.watches_pages(), reason="this machine does not tell reads from writes"),
 ]
 
 ON_CUDA = os.environ["TCUDA_RUNTIME"] == "cuda"

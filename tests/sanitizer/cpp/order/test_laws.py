@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.core import for_tests
 from support.examples import examples
 from support.happens_before import Graph, Program, Race, bytes_of
 from support.races import Watch
@@ -133,7 +134,7 @@ class Both:
         return self.program.work(keys, accesses)
 
     def host(self, accesses: list[_core.RaceUse]) -> set[Race]:
-        self.detector.host_access("host", accesses)
+        for_tests.host_access(self.detector, "host", accesses)
         return self.program.host_access(accesses)
 
     def launch(self, graph: int, place: int) -> set[Race]:

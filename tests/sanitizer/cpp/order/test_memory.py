@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from support.core import for_tests
 from support.races import X, Y, read, write
 from tcuda import _core
 from tcuda.emulation.runtime.runtime import EmulatedRuntime
@@ -98,7 +99,7 @@ def test_unmapped_memory_is_forgotten(watch: Watch) -> None:
     assert watch.races == []
     watch.detector.work(0, main, "fill", [write(Y)])
     assert watch.kinds() == ["write after read"]
-    assert watch.detector.sizes()["allocations"] == 0
+    assert for_tests.sizes_of_detector(watch.detector)["allocations"] == 0
 
 
 def test_allocations_are_kept_only_while_an_access_of_them_is(watch: Watch) -> None:
@@ -107,7 +108,7 @@ def test_allocations_are_kept_only_while_an_access_of_them_is(watch: Watch) -> N
         watch.detector.memory_allocated(X, 1024, 0, main)
         watch.detector.work(0, main, "fill", [write()])
         watch.detector.memory_freed(X)
-    assert watch.detector.sizes()["allocations"] == 1
+    assert for_tests.sizes_of_detector(watch.detector)["allocations"] == 1
 
 
 @pytest.mark.emulated
@@ -143,7 +144,7 @@ class TestLedger:
     def test_live_memory_is_announced(self, watch: Watch, ledger: _core.Ledger) -> None:
         address = ledger.allocate(1, 4096, 0)
         watch.detector.attach(ledger)
-        assert watch.detector.sizes()["allocations"] == 1
+        assert for_tests.sizes_of_detector(watch.detector)["allocations"] == 1
         ledger.free(address)
 
     @pytest.mark.parametrize("expandable", [False, True])
@@ -155,7 +156,7 @@ class TestLedger:
         watch.detector.work(0, side, "sum", [read(address)])
         ledger.free(address)
         ledger.empty_cache(0)
-        sizes = watch.detector.sizes()
+        sizes = for_tests.sizes_of_detector(watch.detector)
         assert (sizes["intervals"], sizes["accesses"], sizes["allocations"]) == (0, 0, 0)
 
     @pytest.mark.parametrize(("expandable", "races"), [(False, []), (True, ["write after read"])])
@@ -179,7 +180,7 @@ class TestLedger:
         watch.detector.detach()
         watch.detector.detach()
         ledger.allocate(0, 4096, 0)
-        assert watch.detector.sizes()["allocations"] == 0
+        assert for_tests.sizes_of_detector(watch.detector)["allocations"] == 0
 
     def test_a_ledger_has_one_detector(self, watch: Watch, ledger: _core.Ledger) -> None:
         watch.detector.attach(ledger)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.core import for_tests
 from support.races import SIZE, X, Y, read, write
 from support.threads import in_thread
 
@@ -160,22 +161,22 @@ class TestTheHost:
 
     def test_a_read_of_a_copy_that_is_not_done_races(self, watch: Watch, pair: tuple[int, int]) -> None:
         watch.detector.work(0, pair[0], "copy to host", [read(X), write(Y)])
-        watch.detector.host_access("numpy", [read(Y)])
+        for_tests.host_access(watch.detector, "numpy", [read(Y)])
         (race,) = watch.taken()
         assert (race.kind, race.current.host, race.current.device) == ("read after write", True, -1)
         watch.detector.stream_synchronized(0, pair[0])
-        watch.detector.host_access("numpy", [read(Y)])
+        for_tests.host_access(watch.detector, "numpy", [read(Y)])
         assert watch.races == []
 
     def test_a_write_to_a_buffer_that_the_device_reads_races(self, watch: Watch, pair: tuple[int, int]) -> None:
         watch.detector.work(0, pair[0], "copy to device", [read(Y), write(X)])
-        watch.detector.host_access("numpy", [read(Y)])
+        for_tests.host_access(watch.detector, "numpy", [read(Y)])
         assert watch.races == []
-        watch.detector.host_access("numpy", [write(Y)])
+        for_tests.host_access(watch.detector, "numpy", [write(Y)])
         assert watch.kinds() == ["write after read"]
 
     def test_work_comes_after_earlier_accesses_of_the_host(self, watch: Watch, pair: tuple[int, int]) -> None:
-        watch.detector.host_access("numpy", [write(Y)])
+        for_tests.host_access(watch.detector, "numpy", [write(Y)])
         watch.detector.work(0, pair[0], "copy to device", [read(Y), write(X)])
         assert watch.races == []
 
@@ -196,7 +197,7 @@ class TestStreams:
             watch.detector.stream_synchronized(0, main)
             watch.detector.stream_destroyed(0, main)
         assert watch.races == []
-        assert watch.detector.sizes()["slots"] == 1
+        assert for_tests.sizes_of_detector(watch.detector)["slots"] == 1
 
     def test_one_operation_on_several_streams_comes_after_the_work_of_all(self, watch: Watch) -> None:
         first, second, third = watch.streams(3)

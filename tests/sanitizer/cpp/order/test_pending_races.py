@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.core import for_tests
 from support.races import Watch, write
 from support.threads import in_thread, in_threads
 from tcuda import _core
@@ -29,9 +30,9 @@ class RaceFoundError(Exception):
 
 @pytest.fixture(autouse=True)
 def _notes() -> Iterator[None]:
-    _core.begin_stack_notes(PATIENCE)
+    for_tests.begin_stack_notes(PATIENCE)
     yield
-    _core.end_stack_notes()
+    for_tests.end_stack_notes()
 
 
 class Raced(Watch):
@@ -45,7 +46,7 @@ class Raced(Watch):
         detector = detector or self.detector
         detector.device_synchronized(0)
         detector.work(0, self.main, "before", [write()])
-        detector.work_in_callback(0, self.side, name, [write()], with_lock)
+        for_tests.work_in_callback(detector, 0, self.side, name, [write()], with_lock)
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_races_of_other_threads_are_delivered_in_the_main_thread() -> None:
     wait_for_delivery()
     assert threads == {threading.main_thread()}
     assert count == 8 * 20
-    assert _core.take_dropped_races() == 0
+    assert for_tests.take_dropped_races() == 0
 
 
 def test_no_more_races_wait_than_there_is_room_for(raced: Raced) -> None:
@@ -166,8 +167,8 @@ def test_no_more_races_wait_than_there_is_room_for(raced: Raced) -> None:
     detector = _core.RaceDetector(on_race)
     raced.race(detector=detector)
     wait_for_delivery()
-    assert _core.take_dropped_races() == 7
-    assert _core.take_dropped_races() == 0
+    assert for_tests.take_dropped_races() == 7
+    assert for_tests.take_dropped_races() == 0
     assert len(detector.races()) == MOST + 8
 
 
@@ -245,7 +246,8 @@ import atexit, os, sys, threading, warnings
 sys.path.insert(0, {tests!r})
 from support.races import Watch, write
 from tcuda import _core
-_core.begin_stack_notes(60_000)
+from tcuda._core import for_tests
+for_tests.begin_stack_notes(60_000)
 told = []
 detector = _core.RaceDetector(told.append)
 
@@ -254,7 +256,7 @@ def race(name="fill", with_lock=False):
         detector.stream_created(0, stream, False)
     detector.device_synchronized(0)
     detector.work(0, 16, "before", [write()])
-    detector.work_in_callback(0, 18, name, [write()], with_lock)
+    for_tests.work_in_callback(detector, 0, 18, name, [write()], with_lock)
 """
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.core import for_tests
 from support.examples import examples
 from support.happens_before import bytes_of
 from support.races import BOTH, READ, WRITE, Watch, X, access, read, strided, write
@@ -118,7 +119,7 @@ def test_a_possible_access_does_not_take_the_place_of_an_exact_one(kind: int, wa
     watch.detector.work(0, main, "exact", [write()])
     for _ in range(100):
         watch.detector.work(0, main, "possible", [access(kind, confidence="possible")])
-    assert watch.detector.sizes()["accesses"] == 2
+    assert for_tests.sizes_of_detector(watch.detector)["accesses"] == 2
     watch.detector.work(0, side, "second", [write()])
     assert [race.previous.operation for race in watch.races] == ["exact", "possible"]
     assert [race.previous.confidence for race in watch.races] == ["exact", "possible"]
@@ -128,7 +129,7 @@ def test_an_exact_access_takes_the_place_of_a_possible_one(watch: Watch) -> None
     main, side = watch.streams(2)
     watch.detector.work(0, main, "possible", [access(BOTH, confidence="possible")])
     watch.detector.work(0, main, "exact", [write()])
-    assert watch.detector.sizes()["accesses"] == 1
+    assert for_tests.sizes_of_detector(watch.detector)["accesses"] == 1
     watch.detector.work(0, side, "second", [write()])
     assert [race.previous.operation for race in watch.races] == ["exact"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.core import for_tests
 from support.races import SIZE, X, Y, read, write
 from support.threads import in_threads
 from tcuda import _core
@@ -30,7 +31,7 @@ class TestEqualRaces:
             race_once(watch, main, side)
         (race,) = watch.races
         assert race.count == 5
-        assert watch.detector.sizes()["races"] == 1
+        assert for_tests.sizes_of_detector(watch.detector)["races"] == 1
         assert [known.count for known in watch.detector.races()] == [5]
 
     def test_have_the_same_lines(self, watch: Watch) -> None:
@@ -94,7 +95,7 @@ class TestExceptions:
     def test_the_function_may_use_the_detector(self) -> None:
         def look(race: _core.Race) -> None:
             detector.work(0, 0x14, "nested", [read(Y)])
-            seen.append((race.current.operation, detector.sizes()["races"]))
+            seen.append((race.current.operation, for_tests.sizes_of_detector(detector)["races"]))
 
         seen: list[tuple[str, int]] = []
         detector = _core.RaceDetector(look)
@@ -137,7 +138,7 @@ class TestRecent:
         watch.detector.stream_synchronized(0, side)
         watch.detector.device_synchronized(0)
         watch.detector.event_synchronized(7)
-        steps = watch.detector.recent()
+        steps = for_tests.recent_steps(watch.detector)
         assert [(step["kind"], step["device"], step["stream"], step["event"]) for step in steps] == [
             ("work", 0, main, None),
             ("record", 0, main, 7),
@@ -155,8 +156,8 @@ class TestRecent:
         race_once(watch, main, side)
         for _ in range(100):
             watch.detector.work(0, main, "fill", [write(Y)])
-        assert len(watch.detector.recent()) == 64
-        assert {step["name"] for step in watch.detector.recent()} == {"fill"}
+        assert len(for_tests.recent_steps(watch.detector)) == 64
+        assert {step["name"] for step in for_tests.recent_steps(watch.detector)} == {"fill"}
         assert [step["name"] for step in watch.races[0].recent] == ["fill", "sum"]
 
 
@@ -187,7 +188,7 @@ def test_threads_may_use_one_detector(watch: Watch) -> None:
             watch.detector.memory_allocated(own, SIZE, 0, ours)
             if turn % 50 == 0:
                 watch.detector.stream_synchronized(0, ours)
-                watch.detector.host_access("look", [read(own)])
+                for_tests.host_access(watch.detector, "look", [read(own)])
             watch.detector.memory_freed(own)
 
     start = threading.Barrier(8)

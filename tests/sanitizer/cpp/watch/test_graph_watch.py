@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.core import for_tests
 from support.launches import READ, WRITE, Launches, layout, number, pointer
 from support.races import access
 from support.stand_in_driver import (
@@ -32,10 +33,11 @@ from support.stand_in_driver import (
     MemsetNode,
     Node,
 )
-from tcuda import _core
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tcuda import _core
 
 A, B, C, SIZE = 0x7F0000100000, 0x7F0000200000, 0x7F0000300000, 0x1000
 EXEC, OTHER = 0xE000, 0xE010
@@ -57,7 +59,7 @@ class Graphs:
     def __init__(self, *without: str) -> None:
         self.launches = Launches()
         self.driver, self.watch = self.launches.driver, self.launches.watch
-        self.graphs = _core.GraphWatch(self.launches.reader, self.driver.addresses(*without))
+        self.graphs = for_tests.GraphWatch(self.launches.reader, self.driver.addresses(*without))
         self.main, self.side = self.watch.streams(2)
         for address in (A, B, C):
             self.launches.own(address, SIZE)
@@ -637,7 +639,7 @@ class TestBounds:
         for _ in range(2):
             for _ in range(20_000):
                 graphs.launch()
-            sizes.append({**graphs.watch.detector.sizes(), **graphs.graphs.sizes()})
+            sizes.append({**for_tests.sizes_of_detector(graphs.watch.detector), **graphs.graphs.sizes()})
         assert sizes[0] == sizes[1]
 
     def test_graphs_that_come_and_go_leave_nothing(self, graphs: Graphs) -> None:
@@ -652,7 +654,7 @@ class TestBounds:
             graphs.graphs.executable_destroyed(EXEC)
             graphs.watch.detector.stream_synchronized(0, graphs.main)
         assert graphs.graphs.sizes() == {"executables": 0, "captured_nodes": 0}
-        assert graphs.watch.detector.sizes()["slots"] <= 4
+        assert for_tests.sizes_of_detector(graphs.watch.detector)["slots"] <= 4
 
     def test_updates_give_their_slots_back(self, graphs: Graphs) -> None:
         graph, _ = graphs.graph((graphs.kernel(graphs.write, A), []))
@@ -661,4 +663,4 @@ class TestBounds:
             graphs.graphs.updated(EXEC, graph)
             graphs.launch()
             graphs.watch.detector.stream_synchronized(0, graphs.main)
-        assert graphs.watch.detector.sizes()["slots"] <= 5
+        assert for_tests.sizes_of_detector(graphs.watch.detector)["slots"] <= 5

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from support.core import for_tests
 from support.launches import (
     BOTH,
     NONE,
@@ -179,8 +180,8 @@ class TestDescriptions:
 
     def test_the_surface_fills_the_table_of_the_process(self) -> None:
         launches = Launches()
-        table = _core.kernel_table()
-        reader = _core.LaunchReader(launches.watch.detector, table, launches.driver.addresses())
+        table = for_tests.kernel_table()
+        reader = for_tests.LaunchReader(launches.watch.detector, table, launches.driver.addresses())
         launches.own(A, SIZE)
         module = 0xABCD
         function = launches.kernel(number(A), module=module)
@@ -482,7 +483,7 @@ class TestBounds:
         sizes = []
         for _ in range(2):
             memory.reader.launch(0, stream, function, "kernel", arguments.address, count=50_000)
-            sizes.append({**memory.watch.detector.sizes(), **memory.table.sizes()})
+            sizes.append({**for_tests.sizes_of_detector(memory.watch.detector), **memory.table.sizes()})
         assert sizes[0] == sizes[1]
         assert sizes[0]["accesses"] == 3
         assert memory.watch.races == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.core import for_tests
 from support.launched_kernels import KERNELS, TEXTS, Kernel, Launch, arguments_of, packed
 from support.launches import Launches
 from support.stand_in_driver import Arguments, Function
@@ -28,7 +29,7 @@ class Program:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.launches = Launches(table=_core.kernel_table())
+        self.launches = Launches(table=for_tests.kernel_table())
         self.addresses: dict[str, int] = {}
         address = 0x7F00_0000_0000
         for name, (kind, count) in kernel.arrays.items():

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from support.core import for_tests
 from support.launches import Launches, number
 from support.ptx_programs import ARGUMENTS, BUFFERS, Program, Run, random_program
 from support.races import READ, WRITE, access
@@ -19,7 +20,7 @@ _modules = itertools.count(0x7A57_0000)
 
 def certain_uses(program: Program) -> list[int]:
     """Return for each pointer what a launch does with the memory in any case: 1 reads, 2 writes, 3 both."""
-    launches = Launches(table=_core.kernel_table())
+    launches = Launches(table=for_tests.kernel_table())
     detector = launches.watch.detector
     for stream in (FIRST, SECOND):
         detector.stream_created(0, stream, False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.core import for_tests
 from support.launches import Launches
 from support.races import BOTH, READ, WRITE, access
 from support.stand_in_driver import Arguments, Function
@@ -39,7 +40,7 @@ class Race:
     """A launch, and then another use of the same memory on another stream."""
 
     def __init__(self) -> None:
-        self.launches = Launches(table=_core.kernel_table())
+        self.launches = Launches(table=for_tests.kernel_table())
         self.detector = self.launches.watch.detector
         self.launches.own(X, SIZE)
         self.modules: list[int] = []
@@ -246,7 +247,7 @@ class TestWhatIsKept:
     def test_the_accesses_of_many_kernels_are_few(self, race: Race) -> None:
         for number in range(200):
             race.launch(module(CERTAIN["a store"]), number)
-        assert race.detector.sizes()["accesses"] <= 10
+        assert for_tests.sizes_of_detector(race.detector)["accesses"] <= 10
 
     def test_launches_with_the_same_arguments_are_one_access(self, race: Race) -> None:
         text = module(CERTAIN["a store"])
@@ -255,7 +256,7 @@ class TestWhatIsKept:
         arguments = Arguments(struct.pack("<Q", X), struct.pack("<i", 0))
         for _ in range(50):
             race.launches.reader.launch(0, FIRST, handle, "k", arguments.address)
-        assert race.detector.sizes()["accesses"] == 1
+        assert for_tests.sizes_of_detector(race.detector)["accesses"] == 1
 
     def test_the_threads_of_the_same_launches_are_followed_once(self, race: Race) -> None:
         body = f"{POINTER} {INDEX} mul.wide.s32 %rd2, %r4, 8; add.s64 %rd3, %rd1, %rd2; {STORE}"

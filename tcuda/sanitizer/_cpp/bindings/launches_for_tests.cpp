@@ -1,4 +1,5 @@
-#include "sanitizer/_cpp/bindings/python_launch_reader.hpp"
+// The classes of launches and of graphs for tests, with functions of a test in place of libcuda's functions. A program
+// uses the readers only through a DriverWatch.
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
@@ -16,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -23,11 +25,13 @@
 #include "bindings/python/containers.hpp"
 #include "bindings/threads/python_stacks.hpp"
 #include "driver/stream_key.hpp"
+#include "sanitizer/_cpp/bindings/python_kernel_use.hpp"
 #include "sanitizer/_cpp/bindings/python_race_detector.hpp"
 #include "sanitizer/_cpp/bindings/use_reader.hpp"
 #include "sanitizer/_cpp/watch/call_notes.hpp"
 #include "sanitizer/_cpp/watch/graph_watch.hpp"
 #include "sanitizer/_cpp/watch/kernel_questions.hpp"
+#include "sanitizer/_cpp/watch/kernel_table.hpp"
 #include "sanitizer/_cpp/watch/launch_reader.hpp"
 
 namespace nb = nanobind;
@@ -169,17 +173,86 @@ nb::dict sizes(PythonGraphWatch &self) {
     return made;
 }
 
+// An analysis that is a function of Python: {kernel: (parameters, pointers, complete)} of the text.
+KernelTable::Analysis analysis_of(nb::object function) {
+    if (function.is_none())
+        return {};
+    return [function](std::string_view text) {
+        const nb::gil_scoped_acquire lock;
+        kernel_uses::KernelUses uses;
+        const auto told = nb::cast<std::map<std::string, std::tuple<KernelParameterTuples, KernelPointerTuples, bool>>>(
+            function(nb::bytes(text.data(), text.size())));
+        for (const auto &[kernel, use] : told)
+            uses.emplace(kernel, use_of(std::get<0>(use), std::get<1>(use), std::get<2>(use)));
+        return uses;
+    };
+}
+
+void make_table(KernelTable *place, nb::object of_ptx) { new (place) KernelTable(analysis_of(std::move(of_ptx))); }
+
+nb::dict sizes_of_table(KernelTable &table) {
+    const KernelTable::Sizes sizes = table.sizes();
+    nb::dict made = new_dict();
+    made["modules"] = sizes.modules;
+    made["functions"] = sizes.functions;
+    return made;
+}
+
+void bind_table(nb::module_ &module) {
+    nb::class_<KernelTable>(module, "KernelTable", R"(
+    What is known of kernels.
+
+    Args:
+        of_ptx: A function that returns the parameters, the pointers and the completeness of each kernel in a PTX text;
+            None if the table knows nothing of PTX.)")
+        .def("__init__", make_table, nb::arg("of_ptx") = nb::none())
+        .def(
+            "describe_kernel",
+            [](KernelTable &table, watch::Module of, std::string kernel, const KernelParameterTuples &parameters,
+               const KernelPointerTuples &pointers,
+               bool complete) { table.describe(of, std::move(kernel), use_of(parameters, pointers, complete)); },
+            nb::arg("module"), nb::arg("name"), nb::arg("parameters"), nb::arg("pointers"), nb::arg("complete"))
+        .def(
+            "add_ptx",
+            [](KernelTable &table, watch::Module of, nb::bytes text) {
+                table.add_ptx(of, std::string(text.c_str(), text.size()));
+            },
+            nb::arg("module"), nb::arg("text"))
+        .def("forget_module", &KernelTable::forget, nb::arg("module"))
+        .def("sizes", sizes_of_table, "Return how many modules and functions are known.");
+    module.def("kernel_table", &watch::kernel_table, nb::rv_policy::reference,
+               "Return the table that :func:`describe_kernel` fills.");
+}
+
 void bind_reader(nb::module_ &module) {
     using Self = PythonLaunchReader;
-    nb::class_<Self>(module, "LaunchReader")
+    nb::class_<Self>(module, "LaunchReader", R"(
+    Reads what launches of kernels do with memory.
+
+    Args:
+        detector: The detector, which knows the live allocations.
+        table: What is known of kernels.
+        functions: The addresses of functions that stand for those of libcuda, by name.)")
         .def(nb::init<PythonRaceDetector &, KernelTable &, const Functions &>(), nb::arg("detector"), nb::arg("table"),
              nb::arg("functions"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def("uses", uses, nb::arg("function"), nb::arg("name").none(), nb::arg("parameters"), nb::arg("extra") = 0,
-             nb::arg("notes") = Scopes())
+             nb::arg("notes") = Scopes(), R"(
+        Return the name of the operation and its uses.
+
+        Args:
+            function: The handle of the function.
+            name: The name of the kernel, None if it is not told.
+            parameters: The address of the list of the parameters' addresses, or 0.
+            extra: The address of the list that has the parameter block, or 0.
+            notes: The notes of scopes, the outermost first: the name, whether the notes are exclusive, and for each
+                memory the region, the kind and the label, whether the extent is known, and whether the kind is
+                known.)")
         .def("launch", launch, nb::arg("device"), nb::arg("stream"), nb::arg("function"), nb::arg("name").none(),
              nb::arg("parameters"), nb::arg("extra") = 0, nb::arg("count") = 1,
-             nb::arg("grid") = std::array<unsigned, 3>{1, 1, 1}, nb::arg("block") = std::array<unsigned, 3>{1, 1, 1})
-        .def("seconds", seconds, nb::arg("function"), nb::arg("name").none(), nb::arg("parameters"), nb::arg("count"))
+             nb::arg("grid") = std::array<unsigned, 3>{1, 1, 1}, nb::arg("block") = std::array<unsigned, 3>{1, 1, 1},
+             "Tell the detector of ``count`` launches with these numbers of blocks and of threads of a block.")
+        .def("seconds", seconds, nb::arg("function"), nb::arg("name").none(), nb::arg("parameters"), nb::arg("count"),
+             "Return how long ``count`` readings of a launch take.")
         .def(
             "module_loaded",
             [](Self &self, watch::Module loaded, std::uintptr_t image) {
@@ -194,7 +267,12 @@ void bind_reader(nb::module_ &module) {
 void bind_graphs(nb::module_ &module) {
     using Self = PythonGraphWatch;
     using Handle = std::uintptr_t;
-    nb::class_<Self>(module, "GraphWatch")
+    nb::class_<Self>(module, "GraphWatch", R"(
+    Tells a detector of CUDA graphs.
+
+    Args:
+        reader: Reads the nodes that are kernels.
+        functions: The addresses of functions that stand for those of libcuda, by name.)")
         .def(nb::init<PythonLaunchReader &, const Functions &>(), nb::arg("reader"), nb::arg("functions"),
              nb::keep_alive<1, 2>())
         .def(
@@ -242,7 +320,7 @@ void bind_graphs(nb::module_ &module) {
             nb::arg("executable"), nb::arg("graph"))
         .def(
             "node_set", [](Self &self, Handle executable, Handle node) { self.graphs.node_set(executable, node); },
-            nb::arg("executable"), nb::arg("node"))
+            nb::arg("executable"), nb::arg("node"), "Note that a node has parameters that are not known.")
         .def(
             "kernel_node_set",
             [](Self &self, Handle executable, Handle node, Handle kernel) {
@@ -289,12 +367,13 @@ void bind_graphs(nb::module_ &module) {
             "executable_destroyed",
             [](Self &self, Handle executable) { self.graphs.executable_about_to_be_destroyed(executable); },
             nb::arg("executable"))
-        .def("sizes", sizes);
+        .def("sizes", sizes, "Return how many executable graphs and captured nodes are known.");
 }
 
 } // namespace
 
-void bind_launch_reader(nb::module_ &module) {
+void bind_launches_for_tests(nb::module_ &module) {
+    bind_table(module);
     bind_reader(module);
     bind_graphs(module);
 }
