@@ -1,4 +1,4 @@
-"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz``, ``graph-viz``, ``completion``."""
+"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz``, ``graph-viz`` and others."""
 
 from __future__ import annotations
 
