@@ -32,7 +32,7 @@ _STYLES = {
     re.compile(r"^ *missing(?=: )|^ok$", re.MULTILINE): "green",
     re.compile(r"^(?:failed|missing)$", re.MULTILINE): "bold red",
 }
-_QUANTITY = re.compile(r"[+-]?[\d,.]+( \S+)?|unknown")
+_QUANTITY = re.compile(r"[+-]?[\d,.]+( \S+)?|unknown|")
 
 
 class _Reports(Highlighter):

@@ -119,6 +119,8 @@ class _Sanitizing:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print how much was found in how many operations, and write the page."""
+        if terminalreporter.config.option.collectonly:
+            return
         run = wing_module("sanitizer._command.watched_run")
         reports = wing_module("sanitizer._process_reports")
         found = run.with_children(self._report.as_dict(), reports.Found(self._others, 0))
