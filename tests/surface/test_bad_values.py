@@ -176,7 +176,8 @@ TORCHS = re.compile(
     r"Invalid (peer )?device id"  # AssertionError
     r"|In the beta API, sample_args for each callable must contain only Tensors"  # AssertionError
     r"|undefined symbol"  # AttributeError
-    r"|takes an integer as the seed, such as 42; got inf"  # torch calls int(), which raises an OverflowError too
+    r"|cannot convert float infinity to integer"  # torch calls int() too, which raises this OverflowError
+    r"|takes an integer as the seed, such as 42; got inf"  # the same
 )
 
 GOOD: dict[str, Callable[[], Any]] = {
