@@ -183,7 +183,7 @@ def test_every_missing_name_of_a_module_tells_the_reason_also_without_the_name_o
             with pytest.raises(AttributeError, match=f"{name} is an? .* of CuPy that emulated devices lack. ."):
                 getattr(module, last)
             asked += 1
-    assert asked > 50
+    assert asked > 30
 
 
 def test_private_modules_have_what_libraries_ask_first(printed: Any) -> None:
