@@ -60,7 +60,8 @@ def empty_like(
     kind = supported(prototype.dtype if dtype is None else dtype)
     # NumPy has the rules for the layout. The model costs nothing, because no code writes to its memory.
     model = np.empty_like(prototype._host, kind, order, shape=shape)  # type: ignore[call-overload]
-    return Strided.array_type(model.shape, kind, strides=model.strides)
+    # Without elements, the strides are those of any new array.
+    return Strided.array_type(model.shape, kind, strides=model.strides if model.size else None)
 
 
 def zeros_like(

@@ -93,3 +93,20 @@ def test_the_functions_of_cusolver_are_available():
     assert cusolver.check_availability("geev")
     with pytest.raises(ValueError, match="No available version information"):
         cusolver.check_availability("sort")
+
+
+@pytest.mark.parametrize("name", ["irfft", "hfft", "irfft2", "irfftn"])
+def test_real_results_of_half_precision_have_the_types_of_an_h200(name):
+    xp = tcuda.xp
+    array = xp.ones((4, 4), "f2")
+    found = getattr(xp.fft, name)(array)
+    assert found.dtype == (np.float16 if name in ("irfft", "hfft") else np.float32)
+    assert getattr(xp.fft, name)(array.astype("f4")).dtype == np.float32
+    if name == "irfftn":
+        assert xp.fft.irfftn(array, axes=(1,)).dtype == np.float16
+
+
+def test_an_array_without_elements_has_the_strides_of_its_copies():
+    for shape in ((0,), (0, 0, 2)):
+        array = tcuda.xp.empty(shape)
+        assert array.copy().strides == tcuda.xp.empty_like(array).strides == array.strides

@@ -53,7 +53,10 @@ def transforming(function: Function) -> Callable[[Sequence[Any], Mapping[str, An
             plan = _default_fft_func(a, length, axes, value_type=value_type)(a, length, axes, value_type)
         if plan is None:  # NumPy raises the error, or returns the array itself if there are no axes.
             return numpy_work.call(function, args, kwargs)
-        return plan.execute(function, one_axis, a, given.get("norm"))
+        made = plan.execute(function, one_axis, a, given.get("norm"))
+        # CuPy casts real numbers to the type of the array after a transform of one axis, as NumPy does.
+        half = value_type == "C2R" and a.dtype == np.float16 and len(plan.axes) == 1
+        return creation.astype(made, np.float16) if half else made
 
     return transform
 
@@ -72,7 +75,7 @@ class _Transform:
     def __init__(
         self, axes: tuple[int, ...], lengths: tuple[int, ...], kind: Any, order: str, last: int | None = None
     ) -> None:
-        self._axes = axes
+        self.axes = axes
         self._lengths = lengths
         self._kind = kind
         self._order = order
@@ -82,7 +85,7 @@ class _Transform:
         """Return the result for ``a``."""
         if self._kind is not None:
             a = creation.array(a, self._kind)
-        along = (self._lengths[0], self._axes[0]) if one_axis else (self._lengths, self._axes)
+        along = (self._lengths[0], self.axes[0]) if one_axis else (self._lengths, self.axes)
         last = a.ndim - 1 if self._last is None else self._last
         made = numpy_work.call(_host(function), (a, *along, norm, self._order, last))
         return made if last == a.ndim - 1 else numpy_work.view(np.swapaxes, (made, last, -1))

@@ -73,6 +73,8 @@ def __ua_function__(method: Callable[..., Any], args: Any, kwargs: Any) -> Any: 
 def _transform(name: str, x: Any, lengths: Any, axes: Any, norm: str | None, plan: Any) -> Any:
     if lengths is not None and axes is None:
         axes = tuple(range(-len(lengths), 0))
+    if isinstance(x, Strided) and x.dtype == np.float16:
+        x = creation.astype(x, np.float32)  # so that no result has half precision, unlike those of cupy.fft
     with planned(plan):
         return FFT[name](x, lengths, axes, norm)
 
