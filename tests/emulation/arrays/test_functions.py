@@ -297,7 +297,10 @@ def called(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_functions_give_the_results_of_numpy(case):
-    assert_same(evaluate(case, xp), evaluate(case, np))
+    expected = evaluate(case, np)
+    if case.startswith("linalg.") and isinstance(expected, tuple):
+        expected = tuple(expected)  # CuPy's tuples have no names for their parts
+    assert_same(evaluate(case, xp), expected)
 
 
 @pytest.mark.parametrize("case", WRITING_CASES)
