@@ -58,14 +58,14 @@ class LateDriverStreams(DriverStreams):
         """Return an event for the work that ``stream`` has been given so far."""
         with self._clock._lock:
             timeline = self._timeline(device, stream)
-            number = next(self._own_numbers) if self._races.detector is None else super().record(device, stream)
+            number = self._races.watcher.numbered(timeline) or next(self._own_numbers)
             self._events[number] = timeline.ready, timeline.last
             return number
 
     def record_device(self, device: int) -> int:
         """Return an event for the work that all streams of ``device`` have been given so far."""
         with self._clock._lock:
-            number = next(self._own_numbers) if self._races.detector is None else super().record_device(device)
+            number = self._races.watcher.numbered(self._streams.default(device)) or next(self._own_numbers)
             schedule = self._schedule()
             self._events[number] = self._streams.ready(device), schedule.joined(device, schedule.of_device(device))
             return number
@@ -95,8 +95,8 @@ class LateDriverStreams(DriverStreams):
         """Return whether ``stream`` is idle, as a status."""
         timeline = self._timeline(device, stream)
         status = self._finished(timeline.ready, [timeline.last])
-        if status == Status.SUCCESS and self._races.detector is not None:
-            self._races.finished(timeline)
+        if status == Status.SUCCESS:
+            self._races.watcher.finished(timeline)
         return status
 
     def synchronize_stream(self, device: int, stream: int) -> int:

@@ -52,7 +52,6 @@ from tcuda.emulation.runtime.conditionals import (
     ConditionalNode,
     ConditionalNodes,
     has_legal_bodies,
-    note_accesses,
 )
 from tcuda.emulation.runtime.contents import Contents
 from tcuda.emulation.runtime.default_stream import DEFAULT_STREAM
@@ -132,6 +131,8 @@ class EmulatedRuntime:
         self._green_contexts = GreenContexts(self._handles)
         self._events = Events(self._handles, self._captures)
         self.races = Watch(self._streams, self._handles)
+        self._is_indirect = self.is_late
+        """Whether the work of a call needs more than a call of it. Small kernels are too short for two more calls."""
         self._host_uses = HostUses(self.clock)
         self._imports = Imports(self.devices)
         self._shared_events = SharedEvents(self._handles, self.clock)
@@ -180,8 +181,7 @@ class EmulatedRuntime:
                     raise capture.invalidate(call)
             self._captures.forbid_unsafe(call)
             self.clock.wait_until(self._streams.ready(device))
-            if self.races.detector is not None:
-                self.races.device_finished(device)
+            self.races.watcher.device_finished(device)
 
     def getDeviceProperties(self, device: int) -> Mapping[str, Any]:
         return self._device(device, ("cudaGetDeviceProperties({})", device)).properties()
@@ -241,8 +241,7 @@ class EmulatedRuntime:
             device = self._free(ptr, call)
             if device is not None:
                 self.clock.wait_until(self._streams.ready(device.index))
-                if self.races.detector is not None:
-                    self.races.device_finished(device.index)
+                self.races.watcher.device_finished(device.index)
 
     def mallocAsync(self, size: int, stream: int) -> int:
         call = "cudaMallocAsync({}, {:#x})", size, stream
@@ -270,16 +269,14 @@ class EmulatedRuntime:
         with self._lock:
             self._captures.forbid_unsafe(call)
             self._memory.register(ptr, size, call)
-            if self.races.detector is not None:
-                self.races.registered(ptr, size)
+            self.races.watcher.registered(ptr, size)
 
     def hostUnregister(self, ptr: int) -> None:
         call = "cudaHostUnregister({:#x})", ptr
         with self._lock:
             self._captures.forbid_unsafe(call)
             size = self._memory.unregister(ptr, call)
-            if self.races.detector is not None:
-                self.races.unregistered(ptr, size)
+            self.races.watcher.unregistered(ptr, size)
 
     def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
         call = "cudaMemcpy({:#x}, {:#x}, {}, {})", dst, src, size, kind
@@ -288,8 +285,8 @@ class EmulatedRuntime:
             timeline = self._streams.find(0, call)
             self.clock.wait_until(self._run(timeline, self._copying(copy), call))
             # cudaMemcpy does not wait for a copy within devices.
-            if self.races.detector is not None and len(copy.addresses) < 2:
-                self.races.finished(timeline)
+            if len(copy.addresses) < 2:
+                self.races.watcher.finished(timeline)
 
     def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:
         call = "cudaMemcpyAsync({:#x}, {:#x}, {}, {}, {:#x})", dst, src, size, kind, stream
@@ -320,7 +317,7 @@ class EmulatedRuntime:
             timeline = self._streams.find(stream, call)
             duration = costs.kernel(size, 0, timeline.multiprocessors)
             node = Node("memset", duration, fill, (ptr,) if size else (), size, kind="memset")
-            if size and (self.races.detector is not None or self._captures.in_progress):
+            if size and (self.races.watcher.follows or self._captures.in_progress):
                 node.accesses = [span(ptr, size, WRITE, "ptr")]
             self._run(timeline, node, call)
 
@@ -340,17 +337,16 @@ class EmulatedRuntime:
 
     def ipcCloseMemHandle(self, ptr: int) -> None:
         with self._lock:
-            block = None if self.races.detector is None else self._memory.block_from(ptr)
+            block = self._memory.block_from(ptr) if self.races.watcher.follows else None
             closed = self._imports.close(ptr, ("cudaIpcCloseMemHandle({:#x})", ptr))
             if closed and block is not None:
-                self.races.unmapped(*block)
+                self.races.watcher.unmapped(*block)
 
     def _allocate(self, size: int, stream: int, call: Call, *, exportable: bool = True) -> int:
         ptr = self.devices[self.thread.device].memory.allocate(size, exportable)
         if size and not ptr:
             raise failure(Status.MEMORY_ALLOCATION, call)
-        if self.races.detector is not None:
-            self.races.allocated(ptr, size, self.thread.device, stream)
+        self.races.watcher.allocated(ptr, size, self.thread.device, stream)
         if ptr and self.contents.unwritten is not None:
             self.contents.unwritten.given(ptr, size, calling_place())
         return ptr
@@ -364,10 +360,10 @@ class EmulatedRuntime:
         graphs += [executable.graph for executable in list(self._executables.values())]
         if not ptr or any(ptr in graph.allocated for graph in graphs):
             return None
-        block = None if self.races.detector is None else self._memory.block_from(ptr)
+        block = self._memory.block_from(ptr) if self.races.watcher.follows else None
         device = self._memory.free(ptr, call)
         if block is not None:
-            self.races.freed(*block, timeline)
+            self.races.watcher.freed(*block, timeline)
         return device
 
     def _copy(self, copy: Copy, stream: int, call: Call) -> None:
@@ -377,14 +373,14 @@ class EmulatedRuntime:
             self._host_uses.add(copy.host, timeline, end)
         if copy.host_waits:
             self.clock.wait_until(end)
-            if self.races.detector is not None and timeline.capture is None:
-                self.races.finished(timeline)
+            if timeline.capture is None:
+                self.races.watcher.finished(timeline)
 
     def _copying(self, copy: Copy) -> Node:
         node = Node("memcpy", copy.duration, copy.make, copy.addresses, copy.size, kind="memcpy")
         node.host = copy.host
-        # A detector that begins to watch later needs the accesses of the nodes of graphs.
-        if self.races.detector is not None or self._captures.in_progress:
+        # A watcher that begins later needs the accesses of the nodes of graphs.
+        if self.races.watcher.follows or self._captures.in_progress:
             node.accesses = self._memory.accesses(copy)
             node.pageable = len(node.accesses) < 2 and copy.layout is not None
         return node
@@ -404,8 +400,7 @@ class EmulatedRuntime:
             level = min(least, max(greatest, priority))
             timeline = Timeline(handle, device, flags, level, self.clock.now(), multiprocessors)
             self._streams.add(timeline)
-            if self.races.detector is not None:
-                self.races.created(timeline)
+            self.races.watcher.created(timeline)
         if self._ledger is not None:
             self._ledger.stream_created(device, handle)
         return handle
@@ -422,8 +417,7 @@ class EmulatedRuntime:
             self._ledger.stream_about_to_be_destroyed(timeline.device, stream)
         with self._lock:
             self._streams.remove(timeline)
-            if self.races.detector is not None:
-                self.races.destroyed(timeline)
+            self.races.watcher.destroyed(timeline)
 
     def streamGetFlags(self, stream: int) -> int:
         return self._streams.find(stream, ("cudaStreamGetFlags({:#x})", stream)).flags
@@ -437,8 +431,7 @@ class EmulatedRuntime:
                 timeline = self._streams.observe(stream, ("cudaStreamQuery({:#x})", stream))
                 if timeline.ready > self.clock.advance(CALL):
                     return Status.NOT_READY
-                if self.races.detector is not None:
-                    self.races.finished(timeline)
+                self.races.watcher.finished(timeline)
                 return Status.SUCCESS
         except AcceleratorError as error:
             return error.error_code
@@ -447,8 +440,7 @@ class EmulatedRuntime:
         with self._lock:
             timeline = self._streams.observe(stream, ("cudaStreamSynchronize({:#x})", stream))
             self.clock.wait_until(timeline.ready)
-            if self.races.detector is not None:
-                self.races.finished(timeline)
+            self.races.watcher.finished(timeline)
 
     def streamWaitEvent(self, stream: int, event: int, flags: int = 0) -> None:
         call = "cudaStreamWaitEvent({:#x}, {:#x}, {})", stream, event, flags
@@ -466,8 +458,7 @@ class EmulatedRuntime:
                     raise timeline.capture.invalidate(call, Status.STREAM_CAPTURE_ISOLATION)
                 if recorded.time > timeline.ready:
                     timeline.ready = recorded.time
-                if self.races.detector is not None:
-                    self.races.waited(recorded, timeline)
+                self.races.watcher.waited(recorded, timeline)
 
     def _wait_in_capture(self, timeline: Timeline, event: Event, capture: Capture, call: Call) -> None:
         if not capture.active:
@@ -530,7 +521,7 @@ class EmulatedRuntime:
             name: The name of the kernel in a drawing of the graph.
             addresses: The device memory that the kernel reads and writes.
             accesses: What the kernel reads and writes, for a race detector. Nobody asks for the accesses unless
-                ``races.detector`` is set or the stream captures.
+                a watcher follows the program or the stream captures.
         """
         call = ("cudaLaunchKernel()",)
         if self.contents.unwritten is not None:
@@ -545,14 +536,13 @@ class EmulatedRuntime:
                     return
                 self._streams.forbid_implicit(timeline, call)
         # The lock is not held, because the work may be slow, and may free arrays.
-        if self.is_late or self.races.detector is not None:
+        if self._is_indirect:
             self._perform(work, [timeline])
         else:  # small kernels are too short for one more call
             work()
         with self._lock:
             self._streams.times.occupy(timeline, duration)
-        if self.races.detector is not None:
-            self.races.work(timeline, name, accesses)
+        self.races.watcher.work(timeline, name, accesses)
 
     def prepareWork(self, work: _core.EmulatedWork, obstacles: Iterable[list[Any]]) -> None:
         """Let ``work`` begin and end kernels that the caller runs, while nothing captures or watches them.
@@ -610,8 +600,7 @@ class EmulatedRuntime:
                     raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
                 node = Node(name, duration, work, addresses, nbytes, accesses, meets=meets)
                 node.devices = [timeline.device for timeline in timelines]
-                if self.races.detector is not None:
-                    node.stack = self.races.detector.note_stack()
+                node.stack = self.races.watcher.stack()
                 capture.add_together([timeline.handle for timeline in timelines], node)
                 return
             if self._captures.in_progress:
@@ -621,8 +610,7 @@ class EmulatedRuntime:
         self._perform(work, timelines, meets=meets)
         with self._lock:
             self._streams.occupy_together(timelines, duration)
-        if self.races.detector is not None:
-            self.races.work_together(timelines, name, accesses)
+        self.races.watcher.work_together(timelines, name, accesses)
 
     def captureOf(self, device: int, stream: int) -> int:
         """Return the number of the capture in which ``stream`` of ``device`` takes part; 0 if there is none."""
@@ -648,8 +636,7 @@ class EmulatedRuntime:
         if timeline.capture is not None:
             if not timeline.capture.valid:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
-            if self.races.detector is not None:
-                node.stack = self.races.detector.note_stack()
+            node.stack = self.races.watcher.stack()
             node.devices = (timeline.device,)
             if node.host:
                 node.hold = self._host_uses.hold(node.host)
@@ -665,8 +652,7 @@ class EmulatedRuntime:
         if timeline.capture is None:
             timelines = self._taking_part(timeline, node)
             self._perform(node.work, timelines)
-            if self.races.detector is not None:
-                self.races.moved(timelines, node)
+            self.races.watcher.moved(timelines, node)
         return end
 
     def _taking_part(self, timeline: Timeline, node: Node) -> list[Timeline]:
@@ -689,15 +675,11 @@ class EmulatedRuntime:
             timelines: The streams that the work belongs to.
             meets: Whether the work waits for other threads or processes.
         """
-        if self.races.detector is None:
-            work()
-        else:
-            self.races.do(work)
+        self.races.watcher.do(work)
 
     def _perform_graph(self, executable: Executable, timeline: Timeline) -> None:
         """Do the work of ``executable`` on ``timeline``, which does not capture."""
-        if self.races.detector is not None:
-            note_accesses(executable.graph)
+        self.races.watcher.launching(executable)
         self._perform(executable.run, [timeline])
 
     def poison(self, ptr: int, size: int, value: int, stream: int) -> None:
@@ -742,8 +724,7 @@ class EmulatedRuntime:
         with self._lock:
             destroyed = self._events.find(event, ("cudaEventDestroy({:#x})", event))
             del self._events.by_handle[event]
-            if self.races.detector is not None:
-                self.races.event_destroyed(destroyed)
+            self.races.watcher.event_destroyed(destroyed)
             if destroyed.interprocess:
                 assert isinstance(destroyed, SharedEvent)
                 self._shared_events.give_back(destroyed)
@@ -764,8 +745,7 @@ class EmulatedRuntime:
                 self._streams.forbid_implicit(timeline, call)
             timeline.ready = start = self._streams.times.start(timeline)
             recorded.time, recorded.capture = start, None
-            if self.races.detector is not None:
-                self.races.recorded(recorded, timeline)
+            self.races.watcher.recorded(recorded, timeline)
 
     def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:
         call = "cudaEventRecordWithFlags({:#x}, {:#x}, {})", event, stream, flags
@@ -792,8 +772,7 @@ class EmulatedRuntime:
                 recorded = self._events.observe(event, ("cudaEventQuery({:#x})", event))
                 if (recorded.time or 0) > self.clock.advance(CALL):
                     return Status.NOT_READY
-                if self.races.detector is not None:
-                    self.races.completed(recorded)
+                self.races.watcher.completed(recorded)
                 return Status.SUCCESS
         except AcceleratorError as error:
             return error.error_code
@@ -802,8 +781,7 @@ class EmulatedRuntime:
         with self._lock:
             recorded = self._events.observe(event, ("cudaEventSynchronize({:#x})", event))
             self.clock.wait_until(recorded.time or 0)
-            if self.races.detector is not None:
-                self.races.completed(recorded)
+            self.races.watcher.completed(recorded)
 
     def eventElapsedTime(self, start: int, end: int) -> float:
         call = "cudaEventElapsedTime({:#x}, {:#x})", start, end
@@ -817,9 +795,9 @@ class EmulatedRuntime:
                 raise failure(Status.INVALID_RESOURCE_HANDLE, call)
             if max(first.time, last.time) > self.clock.now():
                 raise failure(Status.NOT_READY, call)
-            if self.races.detector is not None:  # the host knows now that both events are complete
-                self.races.completed(first)
-                self.races.completed(last)
+            # the host knows now that both events are complete
+            self.races.watcher.completed(first)
+            self.races.watcher.completed(last)
             return (last.time - first.time) / 1e6
 
     def ipcGetEventHandle(self, event: int) -> bytes:
@@ -1124,7 +1102,7 @@ class EmulatedRuntime:
 
     def _change(self, executable: Executable, source: Graph, disabled: Places) -> None:
         executable.change(source, disabled, without(source, disabled) if disabled else source)
-        self.races.changed(executable)
+        self.races.watcher.changed(executable)
 
     def _executable(self, handle: int, call: Call) -> Executable:
         executable = self._executables.get(handle)
@@ -1149,7 +1127,7 @@ class EmulatedRuntime:
     def _replay(self, executable: Executable, timeline: Timeline) -> None:
         """Run ``executable`` on ``timeline``, which does not capture."""
         # The lock is not held, because the work may be slow while another thread launches its own.
-        if self.is_late or self.races.detector is not None:
+        if self._is_indirect:
             self._perform_graph(executable, timeline)
         else:  # a replay is too short for one more call
             executable.run()
@@ -1160,8 +1138,7 @@ class EmulatedRuntime:
                 self._host_uses.add(executable.host, timeline, end)
             if end > start:
                 self.devices[timeline.device].activity.append((start, end))
-            if self.races.detector is not None:
-                self.races.launched(executable, timeline)
+            self.races.watcher.launched(executable, timeline)
 
     # The driver and NVML of these devices
 
@@ -1209,6 +1186,7 @@ class EmulatedRuntime:
         with self._lock:
             page_locked = {each.begin: each.end - each.begin for each in self._memory.page_locked.copy()}
             self.races.begin(detector, page_locked)
+            self._is_indirect = self.is_late or detector is not None
 
     def memoryDriver(self) -> _core.Driver:
         return _core.EmulatedDriver([device.memory for device in self.devices], self._driver_streams())

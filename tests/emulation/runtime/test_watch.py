@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.emulated_streams import new_stream
+from support.folders import REPOSITORY
 from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, span
 from support.threads import in_thread
 from tcuda import AcceleratorError
@@ -28,6 +30,8 @@ from tcuda._runtime.protocol import (
 from tcuda.emulation.runtime import EmulatedRuntime
 from tcuda.emulation.runtime.driver_streams import DriverStreams
 from tcuda.emulation.runtime.process_files import ProcessFile
+from tcuda.emulation.runtime.watch import RaceWatcher
+from tcuda.emulation.runtime.watcher import Watcher
 
 pytestmark = pytest.mark.emulated
 
@@ -42,6 +46,21 @@ def recorder(r: EmulatedRuntime) -> RaceRecorder:
 
 def watch(r: EmulatedRuntime, recorder: Any) -> None:
     r.watchRaces(recorder)
+
+
+def test_the_calls_know_no_detector() -> None:
+    """Require that calls report to the watcher, and that the watch alone asks whether there is a detector."""
+    asking = []
+    for path in (REPOSITORY / "tcuda" / "emulation" / "runtime").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr == "detector" and path.name != "watch.py":
+                asking.append(f"{path.name}:{node.lineno}")
+    assert not asking
+
+
+def test_a_detector_hears_all_that_a_watcher_may_hear() -> None:
+    """Require a method of the detector's watcher for each method of the null watcher."""
+    assert vars(Watcher).keys() - {"__module__", "__doc__"} <= vars(RaceWatcher).keys()
 
 
 # Streams and events
