@@ -14,13 +14,9 @@ from tcuda.emulation.runtime.watch import FIRST_NUMBER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tcuda.emulation.runtime.clock import Clock
-    from tcuda.emulation.runtime.host_uses import HostUses
-    from tcuda.emulation.runtime.memory import Memory
+    from tcuda.emulation.runtime.machine import Machine
     from tcuda.emulation.runtime.schedule import Operation
-    from tcuda.emulation.runtime.streams import Streams
     from tcuda.emulation.runtime.timeline import Timeline
-    from tcuda.emulation.runtime.watch import Watch
 
     Poison = Callable[[int, int, int, int], None]
     """A function of an address, a number of bytes, their value, and a stream."""
@@ -39,22 +35,16 @@ class DriverStreams:
     detector watches, each event has a number of its own, because a detector must tell the events from each other.
 
     Args:
-        streams: The streams.
-        clock: The clock, whose lock the streams need.
-        races: The watch of a race detector.
-        memory: The memory, which knows what is page-locked.
-        uses: The uses of page-locked memory.
+        machine: The state of the devices.
         poison: Sets bytes of memory, in the order of a stream.
     """
 
-    def __init__(
-        self, streams: Streams, clock: Clock, races: Watch, memory: Memory, uses: HostUses, poison: Poison
-    ) -> None:
-        self._streams = streams
-        self._clock = clock
-        self._races = races
-        self._memory = memory
-        self._uses = uses
+    def __init__(self, machine: Machine, poison: Poison) -> None:
+        self._streams = machine.streams
+        self._clock = machine.clock
+        self._races = machine.races
+        self._memory = machine.memory
+        self._uses = machine.host_uses
         self._poison = poison
         self._watched: dict[int, int] = {}
         """The times of the events that a watcher knows."""

@@ -28,7 +28,6 @@ from tcuda._runtime.protocol import (
     STREAM_PER_THREAD,
 )
 from tcuda.emulation.runtime import EmulatedRuntime
-from tcuda.emulation.runtime.driver_streams import DriverStreams
 from tcuda.emulation.runtime.process_files import ProcessFile
 from tcuda.emulation.runtime.watch import RaceWatcher
 from tcuda.emulation.runtime.watcher import Watcher
@@ -254,7 +253,7 @@ def test_a_free_in_the_order_of_a_stream_is_a_write(r: EmulatedRuntime, recorder
 
 
 def test_the_events_of_the_allocator_are_told(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
-    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison), new_stream(r)
+    driver, stream = r._parts.driver_streams, new_stream(r)
     r.sleep(1_000_000, stream)
     recorder.take()
     event = driver.record(0, stream)
@@ -274,14 +273,14 @@ def test_the_events_of_the_allocator_are_told(r: EmulatedRuntime, recorder: Race
 
 def test_two_events_of_the_allocator_at_the_same_time_are_different(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
     driver, streams = (
-        DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison),
+        r._parts.driver_streams,
         [new_stream(r), new_stream(r)],
     )
     assert len({driver.record(0, stream) for stream in streams}) == 2
 
 
 def test_an_event_of_the_allocator_from_before_the_watch_stays_valid(r: EmulatedRuntime) -> None:
-    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison), new_stream(r)
+    driver, stream = r._parts.driver_streams, new_stream(r)
     r.sleep(1_000_000, stream)
     before = driver.record(0, stream)
     watch(r, recorder := RaceRecorder())
@@ -455,7 +454,7 @@ def test_a_record_of_another_process_stands_for_all_shared_events_of_this_proces
     for event in (mine, theirs):
         r.ipcGetEventHandle(event)
     r.eventRecord(mine, stream)
-    slot: Any = r._events.by_handle[theirs].slot  # type: ignore[attr-defined]
+    slot: Any = r._machine.events.by_handle[theirs].slot  # type: ignore[attr-defined]
     slot.write(0)  # as another process does
     [others] = {call[3] for call in recorder.take() if call[:2] == ("event_waited", mine)}
     r.streamWaitEvent(0, theirs)
