@@ -194,7 +194,7 @@ class CaptureCalls:
         with self._lock:
             if kind not in (CONDITIONAL_IF, CONDITIONAL_WHILE):
                 raise failure(Status.INVALID_VALUE, call)
-            timeline = self._operations.on_current_device(stream, call)
+            timeline = self._streams.of_current_device(stream, call)
             if timeline.capture is None:
                 raise failure(Status.ILLEGAL_STATE, call)
             condition = Condition()
@@ -207,7 +207,7 @@ class CaptureCalls:
         call = "cudaLaunchKernel({:#x})", stream
         with self._lock:
             node = self._graphs.conditionals.find(handle)
-            timeline = self._operations.on_current_device(stream, call)
+            timeline = self._streams.of_current_device(stream, call)
             if node is None or timeline.capture is None:
                 raise failure(Status.INVALID_VALUE, call)
             self._operations.enqueue(timeline, self._deciding(node.condition.setter(flag, size)), call)

@@ -67,7 +67,7 @@ class Launches:
         if self._contents.unwritten is not None:
             work = self._contents.unwritten.around(work, accesses, name)
         # Without a capture the lock is not needed, because nothing is changed before the work.
-        timeline = self._operations.on_current_device(stream, call)
+        timeline = self._streams.of_current_device(stream, call)
         duration = costs.kernel(nbytes, flops, timeline.multiprocessors)
         if self._capturing:
             with self._lock:
@@ -156,5 +156,5 @@ class Launches:
         call = "tcuda_spin({}, {:#x})", cycles, stream
         with self._lock:
             duration = min(max(0, cycles) * 1_000_000 // costs.CLOCK_KHZ, costs.LONGEST)
-            timeline = self._operations.on_current_device(stream, call)
+            timeline = self._streams.of_current_device(stream, call)
             self._operations.enqueue(timeline, Node("tcuda_spin", duration), call)

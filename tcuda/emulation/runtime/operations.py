@@ -26,20 +26,12 @@ class Operations:
     def __init__(self, machine: Machine, work: Work) -> None:
         self._clock = machine.clock
         self._races = machine.races
-        self._thread = machine.thread
         self._capturing = machine.captures.in_progress
         self._streams = machine.streams
         self._times = machine.streams.times
         self._memory = machine.memory
         self._host_uses = machine.host_uses
         self._work = work
-
-    def on_current_device(self, handle: int, call: Call) -> Timeline:
-        """Return the stream ``handle`` for work that is allowed only while the device of the stream is current."""
-        timeline = self._streams.find(handle, call)
-        if timeline.device != self._thread.device:
-            raise failure(Status.INVALID_RESOURCE_HANDLE, call)
-        return timeline
 
     def enqueue(self, timeline: Timeline, node: Node, call: Call) -> int:
         """Add an operation to ``timeline``, and return the time at which the operation is complete."""
