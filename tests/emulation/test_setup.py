@@ -430,7 +430,7 @@ def test_the_garbage_collector_may_run_anywhere(run):
                 node = None
                 clock().wait_until(5)
         node = garbage()
-        with clock()._lock, runtime()._lock:
+        with clock()._lock, runtime()._machine.lock:
             node = None
             gc.collect()
         gc.unfreeze()
@@ -453,7 +453,7 @@ def test_a_forked_child_leaves_the_memory_to_its_parent(run):
         held, done = threading.Event(), threading.Event()
 
         def hold():
-            with runtime()._lock:
+            with runtime()._machine.lock:
                 held.set()
                 done.wait()
 

@@ -60,7 +60,7 @@ def test_work_goes_to_the_current_stream(runtime, backend):
         array = xp.ones(1000) + 1
         backend.exit_stream()
         assert runtime.devices[0].default.ready == busy
-        assert runtime._streams.created[stream.ptr].ready > busy
+        assert runtime._machine.streams.created[stream.ptr].ready > busy
         runtime.streamSynchronize(stream.ptr)
     assert array.sum().item() == 2000
 

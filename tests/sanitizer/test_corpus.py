@@ -197,8 +197,8 @@ for program in programs():
     if program.devices <= tcuda.device_count() and not program.right:
         begin_part(program.name)
         for seed in range(1, 17):
-            runtime()._seed = seed
-            runtime()._forget()
+            runtime()._work._seed = seed
+            runtime()._work._forget()
             if isinstance(run(program), AssertionError):
                 found[program.name] = seed
                 break

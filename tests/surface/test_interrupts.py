@@ -219,7 +219,7 @@ def test_a_scope_undoes_its_changes_if_a_signal_handler_raises(
 def test_no_stream_of_a_context_is_lost_if_a_signal_handler_raises(fresh_output_of: OutputOf) -> None:
     code = """
 from tcuda import _runtime
-created = _runtime.runtime()._streams.created
+created = _runtime.runtime()._machine.streams.created
 before = len(created)
 signal.signal(signal.SIGALRM, handle)
 random.seed(1)

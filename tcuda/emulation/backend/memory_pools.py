@@ -81,8 +81,7 @@ class MemoryAsyncPool:
             raise MemoryError(size)
 
         def release(ptr: int) -> None:
-            if self._races.detector is not None:
-                self._races.returned(ptr, size, device, stream)
+            self._races.watcher.returned(ptr, size, device, stream)
             memory.release(ptr)
 
         return Allocation(ptr, release)

@@ -123,7 +123,7 @@ class Captures:
 
     Attributes:
         in_progress: The captures that have begun and not ended. The list is empty nearly always, and so most calls look
-            no further.
+            no further. The calls keep this list, which stays the same object.
     """
 
     def __init__(self) -> None:
@@ -137,6 +137,10 @@ class Captures:
     def new_body(self) -> Graph:
         """Return the graph of the body of a conditional node."""
         return Graph(next(self._numbers))
+
+    def keeps(self, ptr: int) -> bool:
+        """Return whether the graph of a capture keeps the memory at ``ptr``, which an operation has allocated."""
+        return any(ptr in capture.graph.allocated for capture in self.in_progress)
 
     def forbid_unsafe(self, call: Call) -> None:
         """Refuse ``call``, which synchronizes, queries or allocates, if a capture forbids such calls in this thread.

@@ -62,6 +62,11 @@ class Clock(_core.EmulatedClock):
             self._now += nanoseconds
             return self._now
 
+    def _tick(self) -> int:
+        """Let the time of one call pass, and return the new time. The caller holds the lock."""
+        self._now += CALL
+        return self._now
+
     def wait_until(self, time: int) -> int:
         """Let time pass until ``time``, and return the new time in nanoseconds. Nothing happens if ``time`` is past.
 

@@ -55,6 +55,10 @@ class EmulatedDevice:
         """The UUID, which depends on the ordinal alone and so is the same at every run."""
         return uuid_of(self.ordinal)
 
+    def can_access(self, owner: int) -> bool:
+        """Return whether kernels of this device may use the memory of the device ``owner``."""
+        return owner == self.index or owner in self.peers
+
     def properties(self) -> dict[str, Any]:
         """Return the members of ``cudaDeviceProp`` that make sense for host memory, under CuPy's keys."""
         major, minor = CAPABILITY

@@ -6,21 +6,17 @@ entries take no emulated time.
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
+from tcuda.emulation.runtime.watch import FIRST_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tcuda.emulation.runtime.clock import Clock
-    from tcuda.emulation.runtime.host_uses import HostUses
-    from tcuda.emulation.runtime.memory import Memory
+    from tcuda.emulation.runtime.machine import Machine
     from tcuda.emulation.runtime.schedule import Operation
-    from tcuda.emulation.runtime.streams import Streams
     from tcuda.emulation.runtime.timeline import Timeline
-    from tcuda.emulation.runtime.watch import Watch
 
     Poison = Callable[[int, int, int, int], None]
     """A function of an address, a number of bytes, their value, and a stream."""
@@ -29,8 +25,6 @@ _SOME_CAPTURE = 2**64 - 1
 _CALL = "cudaStreamQuery({:#x})"
 _REGISTER = "cudaHostRegister({:#x}, {})"
 _UNREGISTER = "cudaHostUnregister({:#x})"
-_WATCHED = 2**62
-"""The first event that a race detector knows. No time of the clock and no handle is as large."""
 
 
 class DriverStreams:
@@ -41,58 +35,45 @@ class DriverStreams:
     detector watches, each event has a number of its own, because a detector must tell the events from each other.
 
     Args:
-        streams: The streams.
-        clock: The clock, whose lock the streams need.
-        races: The watch of a race detector.
-        memory: The memory, which knows what is page-locked.
-        uses: The uses of page-locked memory.
+        machine: The state of the devices.
         poison: Sets bytes of memory, in the order of a stream.
     """
 
-    def __init__(
-        self, streams: Streams, clock: Clock, races: Watch, memory: Memory, uses: HostUses, poison: Poison
-    ) -> None:
-        self._streams = streams
-        self._clock = clock
-        self._races = races
-        self._memory = memory
-        self._uses = uses
+    def __init__(self, machine: Machine, poison: Poison) -> None:
+        self._streams = machine.streams
+        self._clock = machine.clock
+        self._races = machine.races
+        self._memory = machine.memory
+        self._uses = machine.host_uses
         self._poison = poison
         self._watched: dict[int, int] = {}
-        """The times of the events that a detector knows."""
-        self._numbers = itertools.count(_WATCHED)
+        """The times of the events that a watcher knows."""
 
     def record(self, device: int, stream: int) -> int:
         """Return an event for the work that ``stream`` has been given so far."""
         timeline = self._streams.find(stream, (_CALL, stream), device)
-        detector = self._races.detector
-        if detector is None:
-            return timeline.ready + 1
-        event = next(self._numbers)
-        self._watched[event] = timeline.ready
-        detector.event_recorded(event, timeline.device, timeline.handle)
-        return event
+        return self._event(timeline.ready, timeline)
 
     def record_device(self, device: int) -> int:
         """Return an event for the work that all streams of ``device`` have been given so far."""
         with self._clock._lock:
-            ready = self._streams.ready(device)
-            detector = self._races.detector
-            if detector is None:
-                return ready + 1
-            event = next(self._numbers)
-            self._watched[event] = ready
-            # A detector has no events of devices. The default stream alone leaves some order out, which is safe.
-            detector.event_recorded(event, device, self._streams.default(device).handle)
-            return event
+            # A watcher has no events of devices. The default stream alone leaves some order out, which is safe.
+            return self._event(self._streams.ready(device), self._streams.default(device))
+
+    def _event(self, ready: int, timeline: Timeline) -> int:
+        """Return an event that is complete at the time ``ready``, and that stands for the work of ``timeline``."""
+        event = self._races.watcher.numbered(timeline)
+        if not event:
+            return ready + 1
+        self._watched[event] = ready
+        return event
 
     def host_register(self, address: int, size: int) -> int:
         """Page-lock memory that the allocator takes; no capture forbids that."""
         with self._clock._lock:
             self._memory.register(address, size, (_REGISTER, address, size))
             self._uses.begin(address, size)
-            if self._races.detector is not None:
-                self._races.registered(address, size)
+            self._races.watcher.registered(address, size)
         return Status.SUCCESS
 
     def host_unregister(self, address: int) -> int:
@@ -100,8 +81,7 @@ class DriverStreams:
         with self._clock._lock:
             size = self._memory.unregister(address, (_UNREGISTER, address))
             self._uses.end(address)
-            if self._races.detector is not None:
-                self._races.unregistered(address, size)
+            self._races.watcher.unregistered(address, size)
         return Status.SUCCESS
 
     def query_host(self, address: int, size: int) -> int:
@@ -124,36 +104,32 @@ class DriverStreams:
         return Status.SUCCESS
 
     def destroy_event(self, device: int, event: int) -> int:
-        """Forget an event that a detector knows; another event is only a number."""
-        if event >= _WATCHED:
+        """Forget an event that a watcher knows; another event is only a number."""
+        if event >= FIRST_NUMBER:
             self._watched.pop(event, None)
-            detector = self._races.detector
-            if detector is not None:
-                detector.event_destroyed(event)
+            self._races.watcher.number_destroyed(event)
         return Status.SUCCESS
 
     def query_stream(self, device: int, stream: int) -> int:
         """Return whether ``stream`` is idle, as a status."""
         timeline = self._streams.find(stream, (_CALL, stream), device)
         status = self._status(timeline.ready)
-        if status == Status.SUCCESS and self._races.detector is not None:
-            self._races.finished(timeline)
+        if status == Status.SUCCESS:
+            self._races.watcher.finished(timeline)
         return status
 
     def synchronize_stream(self, device: int, stream: int) -> int:
         """Wait for ``stream``."""
         timeline = self._streams.find(stream, (_CALL, stream), device)
         self._clock.wait_until(timeline.ready)
-        if self._races.detector is not None:
-            self._races.finished(timeline)
+        self._races.watcher.finished(timeline)
         return Status.SUCCESS
 
     def synchronize_device(self, device: int, _: int) -> int:
         """Wait for all streams of ``device``."""
         with self._clock._lock:
             self._clock.wait_until(self._streams.ready(device))
-            if self._races.detector is not None:
-                self._races.device_finished(device)
+            self._races.watcher.device_finished(device)
         return Status.SUCCESS
 
     def fill(self, device: int, stream: int, address: int, size: int, value: int) -> int:
@@ -177,13 +153,12 @@ class DriverStreams:
         return self._status(ready)
 
     def _time(self, event: int) -> int:
-        return event - 1 if event < _WATCHED else self._watched.get(event, 0)
+        return event - 1 if event < FIRST_NUMBER else self._watched.get(event, 0)
 
     def _completed(self, event: int) -> None:
-        """Tell a detector that the allocator knows that ``event`` is complete, and may hand the memory out again."""
-        detector = self._races.detector
-        if detector is not None and event >= _WATCHED:
-            detector.event_synchronized(event)
+        """Report that the allocator knows that ``event`` is complete, and may hand the memory out again."""
+        if event >= FIRST_NUMBER:
+            self._races.watcher.number_completed(event)
 
     def _timeline(self, device: int, stream: int) -> Timeline:
         return self._streams.find(stream, (_CALL, stream), device)

@@ -9,15 +9,12 @@ from tcuda._base.statuses import Status
 from tcuda.emulation.runtime.driver_streams import DriverStreams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from tcuda.emulation.runtime.clock import Clock
     from tcuda.emulation.runtime.driver_streams import Poison
-    from tcuda.emulation.runtime.host_uses import HostUses
-    from tcuda.emulation.runtime.memory import Memory
-    from tcuda.emulation.runtime.schedule import Operation, Schedule
-    from tcuda.emulation.runtime.streams import Streams
-    from tcuda.emulation.runtime.watch import Watch
+    from tcuda.emulation.runtime.late_work import LateWork
+    from tcuda.emulation.runtime.machine import Machine
+    from tcuda.emulation.runtime.schedule import Operation
 
 
 class LateDriverStreams(DriverStreams):
@@ -27,30 +24,14 @@ class LateDriverStreams(DriverStreams):
     exception of a signal handler may leave such a pair behind.
 
     Args:
-        streams: The streams.
-        clock: The clock, whose lock the streams need.
-        races: The watch of a race detector.
-        memory: The memory, which knows what is page-locked.
-        uses: The uses of page-locked memory.
+        machine: The state of the devices.
         poison: Sets bytes of memory, in the order of a stream.
-        schedule: Returns the schedule.
-        settle: Does operations and keeps their errors for a later call; returns whether the operations are done.
+        work: Does the work.
     """
 
-    def __init__(
-        self,
-        streams: Streams,
-        clock: Clock,
-        races: Watch,
-        memory: Memory,
-        uses: HostUses,
-        poison: Poison,
-        schedule: Callable[[], Schedule],
-        settle: Callable[[Iterable[Operation | None]], bool],
-    ) -> None:
-        super().__init__(streams, clock, races, memory, uses, poison)
-        self._schedule = schedule
-        self._settle = settle
+    def __init__(self, machine: Machine, poison: Poison, work: LateWork) -> None:
+        super().__init__(machine, poison)
+        self._work = work
         self._own_numbers = itertools.count(1)
         self._events: dict[int, tuple[int, Operation | None]] = {}
 
@@ -58,15 +39,15 @@ class LateDriverStreams(DriverStreams):
         """Return an event for the work that ``stream`` has been given so far."""
         with self._clock._lock:
             timeline = self._timeline(device, stream)
-            number = next(self._own_numbers) if self._races.detector is None else super().record(device, stream)
+            number = self._races.watcher.numbered(timeline) or next(self._own_numbers)
             self._events[number] = timeline.ready, timeline.last
             return number
 
     def record_device(self, device: int) -> int:
         """Return an event for the work that all streams of ``device`` have been given so far."""
         with self._clock._lock:
-            number = next(self._own_numbers) if self._races.detector is None else super().record_device(device)
-            schedule = self._schedule()
+            number = self._races.watcher.numbered(self._streams.default(device)) or next(self._own_numbers)
+            schedule = self._work.schedule
             self._events[number] = self._streams.ready(device), schedule.joined(device, schedule.of_device(device))
             return number
 
@@ -82,7 +63,7 @@ class LateDriverStreams(DriverStreams):
         """Wait for ``event``."""
         ready, operation = self._events.get(event, (0, None))
         self._clock.wait_until(ready)
-        self._settle([operation])
+        self._work.settle([operation])
         self._completed(event)
         return Status.SUCCESS
 
@@ -95,24 +76,24 @@ class LateDriverStreams(DriverStreams):
         """Return whether ``stream`` is idle, as a status."""
         timeline = self._timeline(device, stream)
         status = self._finished(timeline.ready, [timeline.last])
-        if status == Status.SUCCESS and self._races.detector is not None:
-            self._races.finished(timeline)
+        if status == Status.SUCCESS:
+            self._races.watcher.finished(timeline)
         return status
 
     def synchronize_stream(self, device: int, stream: int) -> int:
         """Wait for ``stream``."""
-        self._settle([self._timeline(device, stream).last])
+        self._work.settle([self._timeline(device, stream).last])
         return super().synchronize_stream(device, stream)
 
     def synchronize_device(self, device: int, _: int) -> int:
         """Wait for all streams of ``device``."""
         super().synchronize_device(device, _)
         with self._clock._lock:
-            self._settle(self._schedule().of_device(device))
+            self._work.settle(self._work.schedule.of_device(device))
         return Status.SUCCESS
 
     def _finished(self, ready: int, operations: Iterable[Operation | None]) -> int:
         status = self._status(ready)
-        if status == Status.SUCCESS and not self._settle(operations):
+        if status == Status.SUCCESS and not self._work.settle(operations):
             return Status.NOT_READY
         return status

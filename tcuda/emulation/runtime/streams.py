@@ -81,6 +81,17 @@ class Streams:
             return self._per_thread.get((threading.get_ident(), device)) or self._new_per_thread(device)
         raise failure(Status.INVALID_RESOURCE_HANDLE, call)
 
+    def of_current_device(self, handle: int, call: Call) -> Timeline:
+        """Return the stream ``handle`` for work that is allowed only while the device of the stream is current.
+
+        Raises:
+            AcceleratorError: No stream has the handle, or the stream is of another device (400).
+        """
+        timeline = self.created.get(handle) or self.find(handle, call)
+        if timeline.device != self._thread.device:
+            raise failure(Status.INVALID_RESOURCE_HANDLE, call)
+        return timeline
+
     def default(self, device: int) -> Timeline:
         """Return the legacy default stream of ``device``."""
         return self._devices[device].default

@@ -1,16 +1,18 @@
-"""The watch: what a race detector is told of the streams, events, graphs and memory of emulated devices."""
+"""The watch: a race detector is told of the streams, events, graphs and memory of emulated devices."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tcuda import _core
 from tcuda.emulation.runtime.accesses import WRITE, listed, span
-from tcuda.emulation.runtime.conditionals import ConditionalNode
+from tcuda.emulation.runtime.conditionals import ConditionalNode, note_accesses
 from tcuda.emulation.runtime.events import ExternalRecord, ExternalWait
 from tcuda.emulation.runtime.shared_events import SharedEvent
+from tcuda.emulation.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
     from tcuda.emulation.runtime.handles import Handles
     from tcuda.emulation.runtime.streams import Streams
     from tcuda.emulation.runtime.timeline import Timeline
+
+
+FIRST_NUMBER = 2**62
+"""The first event of the allocator that a race detector knows. No time of the clock and no handle is as large."""
+
+_numbers = itertools.count(FIRST_NUMBER)
 
 
 class WatchedGraph(NamedTuple):
@@ -40,33 +48,26 @@ class WatchedGraph(NamedTuple):
 
 
 class Watch:
-    """Tells a race detector of everything that a program does with emulated devices.
-
-    The runtime calls the methods only while there is a detector, so that a program without a detector does not pay for
-    them. The caller holds the lock of the runtime, except for :meth:`work`.
+    """Who follows what a program does with emulated devices: nobody, or a race detector.
 
     Args:
         streams: The streams of all devices.
         handles: Gives the handles of streams and events.
 
     Attributes:
+        watcher: Hears of what the program does, from the calls.
         detector: The detector; None while no detector watches.
     """
 
-    __slots__ = ("_graphs", "_handles", "_others", "_page_locked", "_streams", "detector", "detectors")
+    __slots__ = ("_handles", "_streams", "detector", "detectors", "watcher")
 
     def __init__(self, streams: Streams, handles: Handles) -> None:
+        self.watcher = Watcher()
         self.detector: _core.RaceDetector | None = None
         self.detectors: list[_core.RaceDetector] = []
         """The detector in use, for the core, which asks whether the list is empty."""
         self._streams = streams
         self._handles = handles
-        self._graphs: WeakKeyDictionary[Executable, WatchedGraph] = WeakKeyDictionary()
-        """The executable graphs that the detector knows."""
-        self._page_locked = False
-        """Whether the detector may watch page-locked memory."""
-        self._others: tuple[int, int] | None = None
-        """A stream and an event that stand for all other processes, as far as they use shared events."""
 
     def begin(self, detector: _core.RaceDetector | None, page_locked: Mapping[int, int]) -> None:
         """Tell ``detector`` of every stream that exists, and of everything from now on; None ends the watch.
@@ -75,70 +76,92 @@ class Watch:
             detector: The detector.
             page_locked: The size of each range of the host's memory that is page-locked, by address.
         """
-        self._others = None
-        self._graphs.clear()
-        if self.detector is not None:
-            self.detector.end_watch_of_host()
-        self._page_locked = bool(page_locked)
+        self.watcher.end()
+        watcher = Watcher()
         if detector is not None:
-            for address, size in page_locked.items():
-                detector.host_registered(address, size)
-            detector.watch_host()
-            for timeline in list(self._streams.created.values()):
-                detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
+            watcher = RaceWatcher(detector, self._streams, self._handles, page_locked)
         self.detectors[:] = [] if detector is None else [detector]
         self.detector = detector
+        self.watcher = watcher
+
+
+class RaceWatcher(Watcher):
+    """Tells a race detector of everything that a program does with emulated devices.
+
+    Args:
+        detector: The detector, which hears at once of the streams and of the page-locked memory.
+        streams: The streams of all devices.
+        handles: Gives the handles of streams and events.
+        page_locked: The size of each range of the host's memory that is page-locked, by address.
+    """
+
+    __slots__ = ("_detector", "_graphs", "_handles", "_others", "_page_locked", "_streams")
+
+    follows = True
+
+    def __init__(
+        self, detector: _core.RaceDetector, streams: Streams, handles: Handles, page_locked: Mapping[int, int]
+    ) -> None:
+        self._detector = detector
+        self._streams = streams
+        self._handles = handles
+        self._graphs: WeakKeyDictionary[Executable, WatchedGraph] = WeakKeyDictionary()
+        """The executable graphs that the detector knows."""
+        self._page_locked = bool(page_locked)
+        """Whether the detector may watch page-locked memory."""
+        self._others: tuple[int, int] | None = None
+        """A stream and an event that stand for all other processes, as far as they use shared events."""
+        for address, size in page_locked.items():
+            detector.host_registered(address, size)
+        detector.watch_host()
+        for timeline in list(streams.created.values()):
+            self.created(timeline)
+
+    def end(self) -> None:
+        """Let the detector look at the host's memory no more."""
+        self._detector.end_watch_of_host()
 
     # Streams
 
     def created(self, timeline: Timeline) -> None:
         """Tell that a stream is created."""
-        if self.detector is not None:
-            self.detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
+        self._detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
 
     def destroyed(self, timeline: Timeline) -> None:
         """Tell that a stream is destroyed."""
-        if self.detector is not None:
-            self.detector.stream_destroyed(timeline.device, timeline.handle)
+        self._detector.stream_destroyed(timeline.device, timeline.handle)
 
     def finished(self, timeline: Timeline) -> None:
-        """Tell that the host knows that a stream is idle, from a synchronisation or a successful query."""
-        if self.detector is not None:
-            self.detector.stream_synchronized(timeline.device, timeline.handle)
+        """Tell that the host knows that a stream is idle."""
+        self._detector.stream_synchronized(timeline.device, timeline.handle)
 
     def device_finished(self, device: int) -> None:
         """Tell that the host knows that a device is idle."""
-        if self.detector is not None:
-            self.detector.device_synchronized(device)
+        self._detector.device_synchronized(device)
 
     # Events
 
     def recorded(self, event: Event, timeline: Timeline) -> None:
         """Tell that an event is recorded on a stream."""
-        if self.detector is None:
-            return
-        self.detector.event_recorded(event.handle, timeline.device, timeline.handle)
+        self._detector.event_recorded(event.handle, timeline.device, timeline.handle)
         if event.interprocess:
-            stream, _ = self._other_processes(self.detector)
-            self.detector.event_waited(event.handle, 0, stream)
+            stream, _ = self._other_processes()
+            self._detector.event_waited(event.handle, 0, stream)
 
     def waited(self, event: Event, timeline: Timeline) -> None:
         """Tell that a stream waits for the last record of an event."""
-        if self.detector is not None:
-            self.detector.event_waited(self._known(event, self.detector), timeline.device, timeline.handle)
+        self._detector.event_waited(self._known(event), timeline.device, timeline.handle)
 
     def completed(self, event: Event) -> None:
-        """Tell that the host knows that an event is complete, from a synchronisation or a successful query."""
-        if self.detector is not None:
-            self.detector.event_synchronized(self._known(event, self.detector))
+        """Tell that the host knows that an event is complete."""
+        self._detector.event_synchronized(self._known(event))
 
     def event_destroyed(self, event: Event) -> None:
         """Tell that an event is destroyed."""
-        if self.detector is not None:
-            self.detector.event_destroyed(event.handle)
+        self._detector.event_destroyed(event.handle)
 
-    def _known(self, event: Event, detector: _core.RaceDetector) -> int:
-        """Return the event that ``detector`` knows in the place of ``event``.
+    def _known(self, event: Event) -> int:
+        """Return the event that the detector knows in the place of ``event``.
 
         The work of another process cannot be seen. If another process has made the last record of a shared event, that
         process may have waited for every shared event of this process before. So the record stands for all of these:
@@ -146,124 +169,37 @@ class Watch:
         """
         if not (isinstance(event, SharedEvent) and event.is_foreign()):
             return event.handle
-        stream, met = self._other_processes(detector)
-        detector.event_recorded(met, 0, stream)
+        stream, met = self._other_processes()
+        self._detector.event_recorded(met, 0, stream)
         return met
 
-    def _other_processes(self, detector: _core.RaceDetector) -> tuple[int, int]:
+    def _other_processes(self) -> tuple[int, int]:
         if self._others is None:
             self._others = self._handles.new(), self._handles.new()
-            detector.stream_created(0, self._others[0], False)
+            self._detector.stream_created(0, self._others[0], False)
         return self._others
+
+    # Events of the allocator
+
+    def numbered(self, timeline: Timeline) -> int:
+        """Tell that the allocator records an event on a stream, and return a number that no other event has."""
+        event = next(_numbers)
+        self._detector.event_recorded(event, timeline.device, timeline.handle)
+        return event
+
+    def number_completed(self, event: int) -> None:
+        """Tell that the allocator knows that ``event`` is complete, and may hand the memory out again."""
+        self._detector.event_synchronized(event)
+
+    def number_destroyed(self, event: int) -> None:
+        """Tell that the allocator forgets ``event``."""
+        self._detector.event_destroyed(event)
 
     # Work
 
-    def work(self, timeline: Timeline, name: str, accesses: Accesses) -> None:
-        """Tell of an operation on a stream."""
-        detector = self.detector
-        if detector is not None:
-            detector.work(timeline.device, timeline.handle, name, listed(accesses))
-
-    def moved(self, timelines: Sequence[Timeline], node: Node) -> None:
-        """Tell of a copy or a memset.
-
-        Args:
-            timelines: The streams that the operation waits for, and that wait for the operation.
-            node: The operation.
-        """
-        if len(timelines) > 1:
-            self.work_together(timelines, node.name, node.accesses)
-        else:
-            self.work(timelines[0], node.name, node.accesses)
-
-    def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
-        """Tell of one operation on several streams that wait for each other."""
-        detector = self.detector
-        if detector is not None:
-            streams = [(timeline.device, timeline.handle) for timeline in timelines]
-            detector.work_together(streams, name, listed(accesses))
-
-    def launched(self, executable: Executable, timeline: Timeline) -> None:
-        """Tell that a graph is launched on a stream."""
-        detector = self.detector
-        if detector is None:
-            return
-        watched = self._graphs.get(executable)
-        if watched is None:
-            watched = self._graphs[executable] = _watched(executable.graph, detector)
-        # The detector orders whole launches and events, but no event within a launch. So the launch as a whole waits,
-        # and is recorded as a whole: no right program is accused.
-        for event in watched.waits:
-            self.waited(event, timeline)
-        for place, accesses in watched.measured:
-            detector.set_node(watched.graph, place, accesses())
-        detector.launch(watched.graph, timeline.device, timeline.handle)
-        for event in watched.records:
-            self.recorded(event, timeline)
-
-    def changed(self, executable: Executable) -> None:
-        """Tell that a graph does other work from now on."""
-        known = None if self.detector is None else self._graphs.get(executable)
-        if self.detector is not None and known is not None:
-            watched = _watched(executable.graph, self.detector)
-            self.detector.follow(watched.graph, known.graph)
-            self._graphs[executable] = watched
-
-    # Memory that no ledger has
-
-    def allocated(self, address: int, size: int, device: int, stream: int) -> None:
-        """Tell of memory that the program has taken from the driver."""
-        if self.detector is not None and address:
-            self.detector.memory_allocated(address, size, device, stream)
-
-    def freed(self, address: int, size: int, timeline: Timeline | None = None) -> None:
-        """Tell that the program gives memory back to the driver.
-
-        Args:
-            address: The address.
-            size: The size in bytes.
-            timeline: The stream whose work comes before the driver takes the memory; None if the device is idle.
-        """
-        if self.detector is not None:
-            self.detector.memory_freed(address)
-            self._take_back(self.detector, address, size, timeline)
-
-    def returned(self, address: int, size: int, device: int, stream: int) -> None:
-        """Tell that the allocator gives memory back to the driver, in the order of a stream.
-
-        A stream that does not exist any more, and a stream of a thread that may be another one, order nothing here.
-        """
-        if self.detector is not None:
-            timeline = self._streams.default(device) if stream == 0 else self._streams.created.get(stream)
-            self._take_back(self.detector, address, size, timeline)
-
-    def _take_back(self, detector: _core.RaceDetector, address: int, size: int, timeline: Timeline | None) -> None:
-        if timeline is not None:
-            # Work that nothing orders before the free may use memory that belongs to somebody else by then. The driver
-            # orders the next owner of the memory after the free, so the detector forgets the accesses.
-            access = span(address, size, WRITE, "ptr")
-            detector.work(timeline.device, timeline.handle, "cudaFreeAsync", [access])
-        detector.memory_unmapped(address, size)
-
-    def unmapped(self, address: int, size: int) -> None:
-        """Tell that devices cannot reach memory any more: memory of the host, or of another process."""
-        if self.detector is not None:
-            self.detector.memory_unmapped(address, size)
-
-    # Page-locked memory
-
-    def registered(self, address: int, size: int) -> None:
-        """Tell that memory of the host is page-locked from now on."""
-        if self.detector is None:
-            return
-        self._page_locked = True
-        self.detector.host_registered(address, size)
-
-    def unregistered(self, address: int, size: int) -> None:
-        """Tell that memory of the host is not page-locked any more."""
-        self.unmapped(address, size)
-        if self.detector is not None:
-            self.detector.host_unregistered(address)
+    def stack(self) -> int:
+        """Return the number that the detector gives to the Python stack of the caller."""
+        return self._detector.note_stack()
 
     def do(self, work: Callable[[], object]) -> None:
         """Do the work of an operation, which may use memory of the host that is watched."""
@@ -272,6 +208,93 @@ class Watch:
             return
         with _core.PauseOfWatch():
             work()
+
+    def work(self, timeline: Timeline, name: str, accesses: Accesses) -> None:
+        """Tell of an operation on a stream."""
+        self._detector.work(timeline.device, timeline.handle, name, listed(accesses))
+
+    def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
+        """Tell of one operation on several streams that wait for each other."""
+        streams = [(timeline.device, timeline.handle) for timeline in timelines]
+        self._detector.work_together(streams, name, listed(accesses))
+
+    def moved(self, timelines: Sequence[Timeline], node: Node) -> None:
+        """Tell of a copy or a memset."""
+        if len(timelines) > 1:
+            self.work_together(timelines, node.name, node.accesses)
+        else:
+            self.work(timelines[0], node.name, node.accesses)
+
+    def launching(self, executable: Executable) -> None:
+        """Let the conditional nodes of a graph note what their bodies access."""
+        note_accesses(executable.graph)
+
+    def launched(self, executable: Executable, timeline: Timeline) -> None:
+        """Tell that a graph is launched on a stream."""
+        watched = self._graphs.get(executable)
+        if watched is None:
+            watched = self._graphs[executable] = _watched(executable.graph, self._detector)
+        # The detector orders whole launches and events, but no event within a launch. So the launch as a whole waits,
+        # and is recorded as a whole: no right program is accused.
+        for event in watched.waits:
+            self.waited(event, timeline)
+        for place, accesses in watched.measured:
+            self._detector.set_node(watched.graph, place, accesses())
+        self._detector.launch(watched.graph, timeline.device, timeline.handle)
+        for event in watched.records:
+            self.recorded(event, timeline)
+
+    def changed(self, executable: Executable) -> None:
+        """Tell that a graph does other work from now on."""
+        known = self._graphs.get(executable)
+        if known is not None:
+            watched = _watched(executable.graph, self._detector)
+            self._detector.follow(watched.graph, known.graph)
+            self._graphs[executable] = watched
+
+    # Memory that no ledger has
+
+    def allocated(self, address: int, size: int, device: int, stream: int) -> None:
+        """Tell of memory that the program has taken from the driver."""
+        if address:
+            self._detector.memory_allocated(address, size, device, stream)
+
+    def freed(self, address: int, size: int, timeline: Timeline | None = None) -> None:
+        """Tell that the program gives memory back to the driver, in the order of a stream or at once."""
+        self._detector.memory_freed(address)
+        self._take_back(address, size, timeline)
+
+    def returned(self, address: int, size: int, device: int, stream: int) -> None:
+        """Tell that the allocator gives memory back to the driver, in the order of a stream.
+
+        A stream that does not exist any more, and a stream of a thread that may be another one, order nothing here.
+        """
+        timeline = self._streams.default(device) if stream == 0 else self._streams.created.get(stream)
+        self._take_back(address, size, timeline)
+
+    def _take_back(self, address: int, size: int, timeline: Timeline | None) -> None:
+        if timeline is not None:
+            # Work that nothing orders before the free may use memory that belongs to somebody else by then. The driver
+            # orders the next owner of the memory after the free, so the detector forgets the accesses.
+            access = span(address, size, WRITE, "ptr")
+            self._detector.work(timeline.device, timeline.handle, "cudaFreeAsync", [access])
+        self._detector.memory_unmapped(address, size)
+
+    def unmapped(self, address: int, size: int) -> None:
+        """Tell that devices cannot reach memory any more."""
+        self._detector.memory_unmapped(address, size)
+
+    # Page-locked memory
+
+    def registered(self, address: int, size: int) -> None:
+        """Tell that memory of the host is page-locked from now on."""
+        self._page_locked = True
+        self._detector.host_registered(address, size)
+
+    def unregistered(self, address: int, size: int) -> None:
+        """Tell that memory of the host is not page-locked any more."""
+        self.unmapped(address, size)
+        self._detector.host_unregistered(address)
 
 
 def _watched(graph: Graph, detector: _core.RaceDetector) -> WatchedGraph:

@@ -31,7 +31,6 @@ from tcuda._runtime.protocol import (
 from tcuda.emulation.backend.backend import Backend
 from tcuda.emulation.runtime import EmulatedRuntime, costs
 from tcuda.emulation.runtime.clock import CALL
-from tcuda.emulation.runtime.driver_streams import DriverStreams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -333,7 +332,7 @@ class TestCaptureInfo:
     def test_has_the_number_that_the_allocator_reads(self, r: EmulatedRuntime, flags: int, of_null: int) -> None:
         stream, streams = (
             new_stream(r, flags),
-            DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison),
+            r._parts.driver_streams,
         )
         assert streams.capture_of(0, stream) == streams.capture_of(0, 0) == 0
         r.streamBeginCapture(stream, CAPTURE_RELAXED)

@@ -300,7 +300,7 @@ def test_the_allocator_does_work_and_leaves_the_error_to_the_program(
     def fail() -> None:
         raise ValueError("late")
 
-    streams = r._driver_streams()
+    streams = r._parts.driver_streams
     stream = new_stream(r)
     r.launch(stream, fail, 0)
     r.launch(stream, lambda: done.append("after"), 0)
@@ -409,8 +409,8 @@ def test_an_error_of_work_that_is_done_early_is_raised_by_the_next_wait() -> Non
     assert early > 0
     for _ in range(early):
         with pytest.raises(AcceleratorError):
-            r._wait(())
-    r._wait(())
+            r._work.wait(())
+    r._work.wait(())
 
 
 def test_each_launch_of_a_graph_has_its_own_preparation(r: LateRuntime, done: list[str]) -> None:

@@ -12,7 +12,6 @@ from tcuda.emulation.backend.backend import Backend
 from tcuda.emulation.backend.memory_pools import MemoryAsyncPool, MemoryPool
 from tcuda.emulation.runtime import EmulatedRuntime
 from tcuda.emulation.runtime.allocation import Allocation
-from tcuda.emulation.runtime.driver_streams import DriverStreams
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf
@@ -163,9 +162,7 @@ class TestMemoryAsyncPool:
 
 
 def test_an_event_of_the_allocator_leaves_nothing_behind_and_may_be_destroyed_twice(devices: EmulatedRuntime) -> None:
-    streams = DriverStreams(
-        devices._streams, devices.clock, devices.races, devices._memory, devices._host_uses, devices.poison
-    )
+    streams = devices._parts.driver_streams
     before = dict(vars(streams))
     first, second = streams.record(0, 0), streams.record(0, 0)
     assert first != 0  # 0 stands for no event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.emulated_streams import new_stream
+from support.folders import REPOSITORY
 from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, span
 from support.threads import in_thread
 from tcuda import AcceleratorError
@@ -26,8 +28,9 @@ from tcuda._runtime.protocol import (
     STREAM_PER_THREAD,
 )
 from tcuda.emulation.runtime import EmulatedRuntime
-from tcuda.emulation.runtime.driver_streams import DriverStreams
 from tcuda.emulation.runtime.process_files import ProcessFile
+from tcuda.emulation.runtime.watch import RaceWatcher
+from tcuda.emulation.runtime.watcher import Watcher
 
 pytestmark = pytest.mark.emulated
 
@@ -42,6 +45,21 @@ def recorder(r: EmulatedRuntime) -> RaceRecorder:
 
 def watch(r: EmulatedRuntime, recorder: Any) -> None:
     r.watchRaces(recorder)
+
+
+def test_the_calls_know_no_detector() -> None:
+    """Require that calls report to the watcher, and that the watch alone asks whether there is a detector."""
+    asking = []
+    for path in (REPOSITORY / "tcuda" / "emulation" / "runtime").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr == "detector" and path.name != "watch.py":
+                asking.append(f"{path.name}:{node.lineno}")
+    assert not asking
+
+
+def test_a_detector_hears_all_that_a_watcher_may_hear() -> None:
+    """Require a method of the detector's watcher for each method of the null watcher."""
+    assert vars(Watcher).keys() - {"__module__", "__doc__"} <= vars(RaceWatcher).keys()
 
 
 # Streams and events
@@ -235,7 +253,7 @@ def test_a_free_in_the_order_of_a_stream_is_a_write(r: EmulatedRuntime, recorder
 
 
 def test_the_events_of_the_allocator_are_told(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
-    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison), new_stream(r)
+    driver, stream = r._parts.driver_streams, new_stream(r)
     r.sleep(1_000_000, stream)
     recorder.take()
     event = driver.record(0, stream)
@@ -255,14 +273,14 @@ def test_the_events_of_the_allocator_are_told(r: EmulatedRuntime, recorder: Race
 
 def test_two_events_of_the_allocator_at_the_same_time_are_different(r: EmulatedRuntime, recorder: RaceRecorder) -> None:
     driver, streams = (
-        DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison),
+        r._parts.driver_streams,
         [new_stream(r), new_stream(r)],
     )
     assert len({driver.record(0, stream) for stream in streams}) == 2
 
 
 def test_an_event_of_the_allocator_from_before_the_watch_stays_valid(r: EmulatedRuntime) -> None:
-    driver, stream = DriverStreams(r._streams, r.clock, r.races, r._memory, r._host_uses, r.poison), new_stream(r)
+    driver, stream = r._parts.driver_streams, new_stream(r)
     r.sleep(1_000_000, stream)
     before = driver.record(0, stream)
     watch(r, recorder := RaceRecorder())
@@ -436,7 +454,7 @@ def test_a_record_of_another_process_stands_for_all_shared_events_of_this_proces
     for event in (mine, theirs):
         r.ipcGetEventHandle(event)
     r.eventRecord(mine, stream)
-    slot: Any = r._events.by_handle[theirs].slot  # type: ignore[attr-defined]
+    slot: Any = r._machine.events.by_handle[theirs].slot  # type: ignore[attr-defined]
     slot.write(0)  # as another process does
     [others] = {call[3] for call in recorder.take() if call[:2] == ("event_waited", mine)}
     r.streamWaitEvent(0, theirs)
