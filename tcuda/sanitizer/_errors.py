@@ -95,7 +95,7 @@ class UnsynchronizedAccessError(SynchronizationError):
 
     def __str__(self) -> str:
         if self.race is not None:
-            return str(self.race)
+            return self.race._torchs_text
         return torchs_text(self.data_ptr, self.allocation_stack_trace, self.current_access, self.previous_access)
 
 
@@ -148,16 +148,23 @@ class CUDASanitizerErrors(Exception):
 
     _note_lost: Callable[[BaseException], object] | None = None
 
+    _is_torchs = False
+    """Whether the text is torch's, because torch's switch has turned the detector on."""
+
     def __init__(self, errors: Sequence[SynchronizationError]) -> None:
         """Hold ``errors``."""
         super().__init__(errors)
         self.errors = errors
 
-    def __reduce__(self) -> tuple[type[CUDASanitizerErrors], tuple[Sequence[SynchronizationError]]]:
-        return type(self), (self.errors,)  # without the check, which stays in this process
+    def __reduce__(self) -> tuple[type[CUDASanitizerErrors], tuple[object, ...], dict[str, object]]:
+        # Without the check, which stays in this process.
+        return type(self), (self.errors,), {"_is_torchs": self._is_torchs}
 
     def __str__(self) -> str:
-        return f"detected {len(self.errors)} errors"
+        findings = [finding_of(error) for error in self.errors]
+        if self._is_torchs or None in findings or not findings:
+            return f"detected {len(self.errors)} errors"
+        return "\n\n".join(map(str, findings))
 
 
 class RaceWarning(UserWarning):

@@ -257,6 +257,10 @@ class KernelRace(KernelFinding, Race):
         words = self.as_dict()["words"]
         return self._lines(words, f"  Missing: {words['missing']['sentence']}")
 
+    @property
+    def _torchs_text(self) -> str:
+        return str(self)  # torch has no text of such a race
+
     def __str__(self) -> str:
         return f"{self._first_line}\n{self.details}"
 

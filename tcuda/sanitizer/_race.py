@@ -335,9 +335,14 @@ class Race(Finding):
         """Both accesses as torch describes them, the current access first."""
         return _torchs(self.current), _torchs(self.previous)
 
-    def __str__(self) -> str:
+    @property
+    def _torchs_text(self) -> str:
+        """The text of the race as torch has it, and then :attr:`details`."""
         torchs = torchs_text(self.data_ptr, self.allocation_stack_trace, *self.torchs_accesses)
         return f"{torchs.rstrip()}\n\n{self.details}"
+
+    def __str__(self) -> str:
+        return "\n".join(_words.lines_of(self.as_dict()))
 
     @property
     def _advice_says_more(self) -> bool:

@@ -67,14 +67,22 @@ class CUDASanitizer:
             detected 1 errors
             >>> sanitizer.disable()
         """
-        self._enable("raise")
+        self._enable("raise", is_torchs=True)
 
     def _enable(
-        self, mode: str, report: Report | None = None, *, possible: bool = False, may_be_refused: bool = False
+        self,
+        mode: str,
+        report: Report | None = None,
+        *,
+        possible: bool = False,
+        may_be_refused: bool = False,
+        is_torchs: bool = False,
     ) -> None:
         if not self.enabled:
             self.report = Report() if report is None else report
-            check = ActiveCheck(mode, self.report, possible=possible, may_be_refused=may_be_refused)
+            check = ActiveCheck(
+                mode, self.report, possible=possible, may_be_refused=may_be_refused, is_torchs=is_torchs
+            )
             try:
                 check.begin()
             except BaseException:

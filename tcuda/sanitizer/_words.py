@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.cells import line_in
 from tcuda._base.user_code import is_user_code
 from tcuda.sanitizer import _elements
 from tcuda.sanitizer._elements import Elements, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 TOUCHES = "read by the host", "write by the host"
 """Accesses of the program itself, of which only the first byte is known."""
@@ -40,6 +43,65 @@ def words_of(finding: Mapping[str, Any], *, says_more: bool = True) -> dict[str,
             "says_more": says_more,
         },
     }
+
+
+def lines_of(finding: Mapping[str, Any], folder: str | None = None) -> Iterator[str]:
+    """Yield the lines of the short text of a finding: the title, both sides, the memory, and the missing call.
+
+    Args:
+        finding: The finding as plain data, with its words and its count.
+        folder: The folder from which the names of files count, which ends with a separator; None for the current one.
+    """
+    words, start = finding["words"], _current_folder() if folder is None else folder
+    count = finding.get("count", 1)
+    yield f"{words['title']}{'' if count == 1 else f', {count:,} times'}"
+    for side in words["sides"]:
+        source = f": {side['source']}" if side["source"] else ""
+        launch = f", in the graph launched at {place_text(side['launch'], start)}" if side["launch"] else ""
+        yield f"   {place_text(side['place'], start)}  {side['text']}{source}{launch}"
+    places = {place["what"]: place_text(place, start) for place in words["places"]}
+    allocated = f", allocated at {places.pop('allocated at')}" if "allocated at" in places else ""
+    if words["shared"] is not None:
+        yield f"   {words['shared']}{allocated}"
+    for what, place in places.items():
+        yield f"   {what} {place}"
+    if finding.get("processes"):
+        yield f"   in {_children(finding['processes'])}"
+    if words["doubt"]:
+        yield f"   possible: {words['doubt']}"
+    yield f"   {mend_of(finding, start)}"
+
+
+def mend_of(finding: Mapping[str, Any], folder: str | None = None) -> str:
+    """Return the missing call and its line in a few words, or else the sentence of the advice."""
+    missing = finding["words"]["missing"]
+    if missing["call"] and missing["place"] and "kernel" not in finding:
+        return f"missing: {missing['call']} before {place_text(missing['place'], folder)}"
+    return f"{'missing: ' if missing['call'] else ''}{missing['sentence']}"
+
+
+def place_text(place: Mapping[str, Any] | None, folder: str | None = None) -> str:
+    """Return a line of a file, such as ``step.py:12``; ``folder`` is as in :func:`lines_of`."""
+    if place is None:
+        return "unknown line"
+    start = _current_folder() if folder is None else folder
+    return line_in(place["file"], place["line"]) or f"{place['file'].removeprefix(start)}:{place['line']}"
+
+
+def several(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def _current_folder() -> str:
+    with contextlib.suppress(OSError):  # the folder may be gone
+        return os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118  # ends with a separator
+    return ""
+
+
+def _children(processes: Sequence[int]) -> str:
+    distinct = sorted(set(processes))
+    return f"child process {distinct[0]}" if len(distinct) == 1 else f"{len(distinct):,} child processes"
 
 
 def _title(finding: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from tcuda import _runtime
 from tcuda._base.parts import begin_part
 from tcuda._base.wings import has_wing, wing_module
 from tcuda.testing._state import Memory, restore, state
+from tcuda.testing._tracebacks import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,8 +94,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Note whether the test passed, for the fixture (a hook of pytest)."""
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Shorten the traceback of a failure, and note whether the test passed, for the fixture (a hook of pytest)."""
+    shorten(item, call)
     outcome: Any = yield
     report = outcome.get_result()
     if report.when == "call":

@@ -105,8 +105,9 @@ def test_other_races_of_an_operation_are_raised() -> None:
     with check() as report, suppress(function="fill_on_purpose"):
         for place in range(6):
             (fill if place in (2, 4) else fill_on_purpose)(place)
-        with pytest.raises(CUDASanitizerErrors, match="detected 2 errors"):
+        with pytest.raises(CUDASanitizerErrors) as caught:
             tell(side, "add", *[access(place, label=f"x{place}") for place in range(6)])
+    assert len(caught.value.errors) == 2
     assert ([found.current.argument for found in report], report.suppressed) == (["x2", "x4"], 4)
 
 

@@ -136,8 +136,9 @@ def test_a_check_raises(program: Program, capsys: pytest.CaptureFixture[str]) ->
         program.launch()
     (error,) = caught.value.errors
     assert isinstance(error, UnwrittenReadError)
-    assert str(error) == str(error.read)
-    assert capsys.readouterr().err.startswith("Read of unwritten memory in the kernel `scale`")
+    assert str(caught.value) == str(error) == str(error.read)
+    assert str(error).startswith("Read of unwritten memory in the kernel `scale`")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_check_warns_at_the_launch(program: Program) -> None:

@@ -84,9 +84,13 @@ def test_text_and_data_change_with_the_words(runtime: Any, monkeypatch: pytest.M
     side.synchronize()
     [race, *_] = [*found.races, *found.possible]  # on a GPU, not all may be known of the kernel
     words = race.as_dict()["words"]
-    for text in (words["title"], words["missing"]["sentence"], *(side["memory"] for side in words["sides"])):
+    sides, missing = words["sides"], words["missing"]
+    for text in (words["title"], words["shared"], missing["call"], *(side["text"] for side in sides)):
         assert text.startswith("~")
         assert text in str(race)
+    for text in (words["title"], missing["sentence"], *(side["memory"] for side in sides)):
+        assert text.startswith("~")
+        assert text in race.details
 
 
 def test_the_scripts_of_the_page_have_no_words_of_a_race_and_parse_none() -> None:
