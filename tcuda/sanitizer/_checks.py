@@ -182,7 +182,9 @@ class ActiveCheck:
         if known is not None:
             return known, False
         race = describe()
-        self.report._add(stacks.key, race, found)
+        kept = self.report._add(stacks.key, race, found)
+        if kept is not race:
+            return kept, False
         if self.mode == "collect" or not self._tells(race):  # no error and no warning tells of the finding
             log(race)
         return race, True

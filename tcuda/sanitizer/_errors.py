@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda.sanitizer._access import torchs_text
+from tcuda.sanitizer._causes import causes_of, mends_of
 from tcuda.sanitizer._race import Race
 from tcuda.sanitizer._unwritten_read import UnwrittenRead
+from tcuda.sanitizer._words import INDENT
 
 if TYPE_CHECKING:
     import traceback
@@ -164,7 +166,9 @@ class CUDASanitizerErrors(Exception):
         findings = [finding_of(error) for error in self.errors]
         if self._is_torchs or None in findings or not findings:
             return f"detected {len(self.errors)} errors"
-        return "\n\n".join(map(str, findings))
+        data = [finding.as_dict() for finding in findings if finding is not None]
+        texts = [(str(findings[cause[0]]), mends_of(data, cause)) for cause in causes_of(data)]
+        return "\n\n".join(f"{text}{f'{INDENT}{mends}' if mends else ''}" for text, mends in texts)
 
 
 class RaceWarning(UserWarning):

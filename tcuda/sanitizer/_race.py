@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcuda.sanitizer import _elements, _stacks, _words
+from tcuda.sanitizer import _stacks, _words
 from tcuda.sanitizer._access import Access, AccessType, torchs_text
 from tcuda.sanitizer._elements import Region, elements
 from tcuda.sanitizer._html import framed
@@ -79,8 +79,7 @@ class RaceAccess:
     @property
     def where(self) -> str:
         """The elements in words, with the argument."""
-        argument = f" of the argument `{self.argument}`" if self.argument else ""
-        return f"{_elements.text(self.region, self.elements)}{argument}"
+        return _words.memory_of(self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the access as plain data.

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 TOUCHES = "read by the host", "write by the host"
 """Accesses of the program itself, of which only the first byte is known."""
 
+INDENT = "\n   "
+"""The start of a line below the title of a finding."""
+
 _VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
 
 
@@ -32,7 +35,7 @@ def words_of(finding: Mapping[str, Any], *, says_more: bool = True) -> dict[str,
     return {
         "title": _title(finding),
         "sentence": _sentence(finding),
-        "sides": [_side(access) for access in accesses],
+        "sides": [side_of(access) for access in accesses],
         "shared": _shared(finding),
         "doubt": finding.get("doubt"),
         "places": _places(finding),
@@ -88,6 +91,27 @@ def place_text(place: Mapping[str, Any] | None, folder: str | None = None) -> st
     return line_in(place["file"], place["line"]) or f"{place['file'].removeprefix(start)}:{place['line']}"
 
 
+def total(*, races: Sequence[int], reads: Sequence[int], possible: int, operations: int, suppressed: int) -> str:
+    """Return the numbers of a report in a line.
+
+    Args:
+        races: How often each race was seen.
+        reads: How often each read of unwritten memory was seen.
+        possible: The number of possible races.
+        operations: The number of operations.
+        suppressed: The number of findings that were suppressed.
+    """
+    if not races and not reads and not operations:
+        return "No operation was watched"
+    found = f"{several(len(races), 'race')}, seen {several(sum(races), 'time')}," if races else "No race"
+    if reads:
+        unwritten = several(len(reads), "read of unwritten memory", "reads of unwritten memory")
+        found += f"{',' if not races else ''} and {unwritten}, seen {several(sum(reads), 'time')},"
+    perhaps = f"; {several(possible, 'possible race')}" if possible else ""
+    left_out = f"; {suppressed:,} suppressed" if suppressed else ""
+    return f"{found} in {several(operations, 'operation')}{perhaps}{left_out}"
+
+
 def several(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
@@ -124,7 +148,8 @@ def _sentence(finding: Mapping[str, Any]) -> str:
     return f"No order leads from {first} to {second}."
 
 
-def _side(access: Mapping[str, Any]) -> dict[str, Any]:
+def side_of(access: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words of one access of a finding."""
     if "thread" in access:
         return {
             "text": access["words"],
@@ -137,21 +162,22 @@ def _side(access: Mapping[str, Any]) -> dict[str, Any]:
     does = f"{_VERBS[access['kind']]} {access['argument'] or 'memory'}"
     doubt = " (possibly)" if access["confidence"] == "possible" else ""
     stream = access["stream_name"] if access["device"] < 0 else f"{access['stream_name']} of device {access['device']}"
-    argument = f" of the argument `{access['argument']}`" if access["argument"] else ""
     return {
         "text": f"{access['operation']} {does}{doubt} on {stream}",
         "does": does,
-        "memory": f"{_elements_of(access)}{argument}",
+        "memory": memory_of(access),
         "place": _place(access["stack"]),
         "source": "",
         "launch": _place(access["launch_stack"] or ()),
     }
 
 
-def _elements_of(access: Mapping[str, Any]) -> str:
+def memory_of(access: Mapping[str, Any]) -> str:
+    """Return the elements that an access uses, with the argument."""
+    argument = f" of the argument `{access['argument']}`" if access["argument"] else ""
     region = Region(access["address"], access["itemsize"], tuple(access["shape"]), tuple(access["strides"]))
     found = access["element_range"]
-    return _elements.text(region, None if found is None else Elements(*found))
+    return f"{_elements.text(region, None if found is None else Elements(*found))}{argument}"
 
 
 def _shared(finding: Mapping[str, Any]) -> str | None:

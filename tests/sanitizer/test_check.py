@@ -120,7 +120,16 @@ class TestCollect:
             for _ in range(2):
                 race()
         data = json.loads(json.dumps(report.as_dict()))
-        assert list(data) == ["version", "races", "unwritten_reads", "possible", "operations", "suppressed", "syncs"]
+        assert list(data) == [
+            "version",
+            "races",
+            "unwritten_reads",
+            "possible",
+            "operations",
+            "suppressed",
+            "syncs",
+            "causes",
+        ]
         assert (data["version"], data["operations"], data["suppressed"], data["syncs"]) == (1, 4, 0, [])
         assert data["races"][0]["count"] == 2
         assert data["races"][0]["overlap"][1] == BYTES
@@ -133,8 +142,8 @@ class TestCollect:
         with check(mode="collect") as report:
             for _ in range(2):
                 race()
-        assert str(report) == (f"{report[0]}\nThis race was found 2 times.\n\n1 race in 4 operations")
-        assert repr(report) == "<tcuda.sanitizer.Report: 1 race in 4 operations>"
+        assert str(report) == (f"{report[0]}\nThis race was found 2 times.\n\n1 race, seen 2 times, in 4 operations")
+        assert repr(report) == "<tcuda.sanitizer.Report: 1 race, seen 2 times, in 4 operations>"
 
     def test_a_report_can_be_used_by_several_checks(self) -> None:
         report = Report()

@@ -115,7 +115,7 @@ def test_races_in_kernels_come_with_the_races_of_streams(program: Program, xp: A
             y *= 2
     assert [race.kind for race in report] == ["race in a kernel", "write after write"]
     assert [isinstance(race, KernelRace) for race in report] == [True, False]
-    assert report.summary.startswith("2 races in ")
+    assert report.summary.startswith("2 races, seen ")
 
 
 def test_a_pair_of_lines_is_kept_once_with_its_count(program: Program) -> None:

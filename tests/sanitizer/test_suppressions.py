@@ -52,7 +52,7 @@ def test_a_race_at_the_place_is_counted_and_not_told(conditions: dict[str, Any])
         report = run()
     assert not report
     assert report.suppressed == 1
-    assert report.summary == "0 races in 2 operations; 1 suppressed"
+    assert report.summary == "No race in 2 operations; 1 suppressed"
     assert report.as_dict()["suppressed"] == 1
     assert len(run()) == 1
 

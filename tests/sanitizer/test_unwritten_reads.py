@@ -68,7 +68,7 @@ def test_a_report_names_the_kernel_the_line_the_thread_and_the_memory(program: P
     assert read.allocation is not None
     assert [frame.filename for frame in read.allocation.stack] == [__file__]
     assert report.count(read) == 4
-    assert report.summary.startswith("0 races and 1 read of unwritten memory in ")
+    assert report.summary.startswith("No race, and 1 read of unwritten memory, seen 4 times, in ")
     assert (report.races, report.unwritten_reads, bool(report)) == ((), (read,), True)
     assert isinstance(read, Finding)
     assert not isinstance(read, Race)

@@ -115,7 +115,7 @@ def test_a_collected_report_is_printed_at_the_end(program: str, run_python: RunP
     assert done.returncode == 0
     assert done.stdout == "end\n"
     assert done.stderr.startswith("write after write\n   program.py:8  ")
-    assert done.stderr.rstrip().splitlines()[-1].startswith("2 races in ")
+    assert done.stderr.rstrip().splitlines()[-1].startswith("1 race, seen 2 times, in ")
 
 
 @emulated

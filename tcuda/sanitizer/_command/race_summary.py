@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._base.console import print_table
 from tcuda._base.messages import printable
-from tcuda.sanitizer._words import lines_of, place_text, several
+from tcuda.sanitizer._causes import causes_of, mends_of
+from tcuda.sanitizer._words import lines_of, place_text, several, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,8 +59,7 @@ class Summary:
             self._screen.print(f"The program failed: {printable(failure)}")
         number = 1
         for kind, more in _KINDS.items():
-            self._show_races(report[kind], number, more)
-            number += len(report[kind])
+            number += self._show_races(report[kind], number, more)
         if number > 1:
             self._screen.print()
         if syncs:
@@ -76,14 +76,21 @@ class Summary:
         if report["possible"] and not report["races"] and not report["unwritten_reads"] and not possible:
             self._screen.print(_ONLY_POSSIBLE)
 
-    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: tuple[str, str]) -> None:
-        for number, race in enumerate(races[:_MOST_SHOWN], start):
-            self._screen.print(f"\n{number}. {printable(next(lines := lines_of(race, self._folder)))}")
+    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: tuple[str, str]) -> int:
+        """Show the first finding of each cause, and return the number of causes."""
+        causes = causes_of(races)
+        for number, cause in enumerate(causes[:_MOST_SHOWN], start):
+            title, *lines = lines_of(races[cause[0]], self._folder)
+            self._screen.print(f"\n{number}. {printable(title)}")
             for line in lines:
-                self._screen.print(printable(line))
-        more = len(races) - _MOST_SHOWN
-        if more > 0:
+                self._screen.print(f"   {'  '.join(map(printable, line.strip().split('  ')))}")
+            mends = mends_of(races, cause, self._folder)
+            if mends:
+                self._screen.print(f"   {printable(mends)}")
+        more = sum(map(len, causes[_MOST_SHOWN:]))
+        if more:
             self._screen.print(f"\nand {several(more, *noun)}; --json and --html show all")
+        return len(causes)
 
     def _show_syncs(self, syncs: list[Mapping[str, Any]]) -> None:
         if not syncs:
@@ -100,21 +107,9 @@ class Summary:
 
 
 def _total(report: Mapping[str, Any]) -> str:
-    races, reads = report["races"], report["unwritten_reads"]
-    operations = several(report["operations"], "operation")
-    suppressed = f"; {report['suppressed']:,} suppressed" if report["suppressed"] else ""
-    possible = f"; {several(len(report['possible']), 'possible race')}" if report["possible"] else ""
-    if not races and not reads and not report["operations"]:
-        return "No operation was watched."
-    found = f"{several(len(races), 'race')}, seen {_times(races)}," if races else "No race"
-    if reads:
-        unwritten = several(len(reads), "read of unwritten memory", "reads of unwritten memory")
-        found += f"{',' if not races else ''} and {unwritten}, seen {_times(reads)},"
-    return f"{found} in {operations}{possible}{suppressed}."
-
-
-def _times(findings: Sequence[Mapping[str, Any]]) -> str:
-    return several(sum(found["count"] for found in findings), "time")
+    races, reads = ([found["count"] for found in report[kind]] for kind in ("races", "unwritten_reads"))
+    numbers = {"possible": len(report["possible"]), **{name: report[name] for name in ("operations", "suppressed")}}
+    return f"{total(races=races, reads=reads, **numbers)}."
 
 
 __all__ = ["Summary"]
