@@ -15,6 +15,7 @@ import tcuda
 from tcuda import _runtime
 from tcuda._base.parts import begin_part
 from tcuda._base.wings import has_wing, wing_module
+from tcuda.testing._annotations import annotations_of
 from tcuda.testing._state import Memory, restore, state
 from tcuda.testing._tracebacks import shorten
 
@@ -99,8 +100,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     shorten(item, call)
     outcome: Any = yield
     report = outcome.get_result()
+    if report.failed and call.excinfo is not None:
+        report.tcuda_annotations = annotations_of(call.excinfo.value, item.config.rootpath)
     if report.when == "call":
         item.stash[_passed] = report.passed
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write the annotations of the failures for GitHub (a hook of pytest)."""
+    for outcome in ("failed", "error"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            for line in getattr(report, "tcuda_annotations", ()):
+                terminalreporter.write_line(line)
 
 
 @pytest.fixture

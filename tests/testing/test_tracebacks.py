@@ -94,3 +94,15 @@ def test_an_error_ends_at_the_line_of_the_program(run: Callable[..., pytest.RunR
 @pytest.mark.parametrize("option", ["--full-trace", "--tb=native"])
 def test_the_functions_of_tcuda_are_shown_on_demand(option: str, run: Callable[..., pytest.RunResult]) -> None:
     assert re.search(r"[/\\]tcuda[/\\]emulation[/\\]", run(RACE, option).stdout.str())
+
+
+def test_a_race_is_an_annotation_on_github(
+    run: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    told = [line for line in run(RACE).outlines if line.startswith("::")]
+    (line,) = told
+    name = "test_a_race_is_an_annotation_on_github.py"
+    assert line.startswith(f"::error file={name},line=9,title=read after write::read after write%0A{name}:7  fill ")
+    assert line.endswith(f"missing: side.wait_stream(main) before {name}:9")

@@ -23,7 +23,7 @@ from tcuda._runtime import is_emulated
 from tcuda.sanitizer import _process_reports, _words, check
 from tcuda.sanitizer._causes import KINDS, add_causes
 from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
-from tcuda.sanitizer._command.race_report import REPORT, Output
+from tcuda.sanitizer._command.race_report import JUNIT, REPORT, SARIF, Output
 from tcuda.sanitizer._suppressions import VARIABLE as SUPPRESSIONS
 from tcuda.sanitizer._suppressions import read_suppressions
 from tcuda.sanitizer._variables import enabling
@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
     if screen.is_terminal:  # the program may say nothing for long
         screen.print(f"Watching {printable(' '.join(options.program))}: the report follows at the end of the program.")
     with _stdout_for_json(options.json) as stdout:
-        output = Output(screen, stdout, options.json, options.html, options.syncs, options.possible, Path.cwd())
+        files = {name: getattr(options, name) for name in ("json", "html", "sarif", "junit")}
+        output = Output(screen, stdout, syncs=options.syncs, possible=options.possible, folder=Path.cwd(), **files)
         status = _run(options, start, output)
     try:
         sys.stdout.flush()
@@ -134,7 +135,8 @@ def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, An
 def _outputs(options: argparse.Namespace) -> list[tuple[Path, Kind]]:
     """Return the files of the report, and their kinds."""
     json = None if options.json in (None, STDOUT) else Path(options.json)
-    return [(path, kind) for path, kind in ((options.html, PAGE), (json, REPORT)) if path is not None]
+    files = ((options.html, PAGE), (json, REPORT), (options.sarif, SARIF), (options.junit, JUNIT))
+    return [(path, kind) for path, kind in files if path is not None]
 
 
 def _named_files(words: Sequence[str]) -> list[Path]:
