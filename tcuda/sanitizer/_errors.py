@@ -133,6 +133,9 @@ class UnwrittenReadError(SynchronizationError):
 class CUDASanitizerErrors(Exception):
     """The errors of one operation (``torch.cuda._sanitizer.CUDASanitizerErrors``).
 
+    The text has the races, those that one call mends as one. If torch's switch has turned the detector on, the text is
+    torch's, such as ``detected 1 errors``.
+
     Attributes:
         errors: The errors.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class CUDASanitizer:
     """The race detector for all code of the process (``torch.cuda._sanitizer.CUDASanitizer``).
 
-    Every race is printed to the standard error output, and the operation that found the race raises
+    Every race is printed to the standard error output, in torch's words, and the operation that found the race raises
     ``CUDASanitizerErrors``. A possible race is neither printed nor raised; ``report.possible`` has these races.
 
     Attributes:
