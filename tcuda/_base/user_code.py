@@ -22,6 +22,7 @@ _MACHINERY = re.compile(
     r"(?:(?:cupy|cupyx|cupy_backends|numpy|scipy|torch)[/\\]|tcuda[/\\](?!demo[/\\]))"
     r"|[/\\][Ll]ib(?:64)?[/\\]python3[^/\\]*[/\\](?!(?:site|dist)-packages[/\\])"
 )
+_RUNNERS = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:_?pytest\w*|pluggy|xdist|execnet)[/\\]")
 _PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)|^cell \[\d+\]$")  # <stdin>, <ipython-input-1-...>
 
 
@@ -67,18 +68,29 @@ def is_python(filename: str) -> bool:
 def is_user_code(filename: str) -> bool:
     """Return whether a file has Python code of a program that uses tcuda, or of an installed program.
 
-    Python's own modules, tcuda, CuPy, NumPy, SciPy and torch are no such programs. The demo of tcuda is one.
+    Python's own modules, tcuda, CuPy, NumPy, SciPy, torch and pytest are no such programs. The demo of tcuda is one.
     """
     return is_python(filename) and not is_library(filename)
 
 
 @functools.lru_cache(maxsize=4096)
 def is_library(filename: str) -> bool:
-    """Return whether a file with Python code belongs to Python, to tcuda, or to a library that calls tcuda."""
+    """Return whether a file with Python code belongs to Python, tcuda, pytest, or a library that calls tcuda."""
+    if _name_in_package(filename) is not None:
+        return is_own(filename)
+    return filename.startswith("<frozen ") or is_runner(filename) or bool(_MACHINERY.search(filename))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_own(filename: str) -> bool:
+    """Return whether a file with Python code belongs to tcuda. The demo of tcuda is a program of a user."""
     own = _name_in_package(filename)
-    if own is not None:
-        return not own.startswith(_EXAMPLE)
-    return filename.startswith("<frozen ") or bool(_MACHINERY.search(filename))
+    return own is not None and not own.startswith(_EXAMPLE)
+
+
+def is_runner(filename: str) -> bool:
+    """Return whether a file belongs to pytest, which calls the functions of a program."""
+    return bool(_RUNNERS.search(filename))
 
 
 def _name_in_package(filename: str) -> str | None:
@@ -99,4 +111,4 @@ def _files() -> frozenset[str]:
     return frozenset(str(path.relative_to(folder)) for path in folder.rglob("*.py"))
 
 
-__all__ = ["Place", "calling_place", "is_library", "is_python", "is_user_code", "place_of"]
+__all__ = ["Place", "calling_place", "is_library", "is_own", "is_python", "is_runner", "is_user_code", "place_of"]

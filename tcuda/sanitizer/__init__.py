@@ -71,14 +71,14 @@ class check(Scope):
     It is not always known there what a kernel does with its pointers. A race of such a kernel is *possible*.
     By default, a possible race raises no error and gives no warning. ``report.possible`` has the possible races.
 
-    In each mode, the logger ``tcuda.sanitizer`` of :mod:`logging` gets each new race, too.
+    The logger ``tcuda.sanitizer`` of :mod:`logging` gets each new race that neither an error nor a warning tells.
 
     A coroutine function can be decorated too. Python drops the exceptions of destructors, and those that end a thread.
     If a race is found there, the error is raised at the end of the block.
 
     Args:
-        mode: ``"raise"`` prints every race to the standard error output, and the operation that found the race raises
-            ``CUDASanitizerErrors``. ``"warn"`` warns with a :class:`RaceWarning` that points to the line of that
+        mode: With ``"raise"``, the operation that found the race raises ``CUDASanitizerErrors``, whose text is the
+            race. ``"warn"`` warns with a :class:`RaceWarning` that points to the line of that
             operation. ``"collect"`` only adds the race to the report.
         report: The report that gets the races; a new report if None.
         possible: Whether possible races raise errors, or warn, like exact races.

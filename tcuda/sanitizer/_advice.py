@@ -89,13 +89,13 @@ def _kept_memory(previous: RaceAccess, stream: StreamName, freed: RaceAllocation
     The line that frees the memory is no such place: the line may be that of the next array with the same name, or any
     line at which Python collects garbage.
     """
-    used = use_of(freed.stack, previous.launch_stack or previous.stack)
+    used = use_of(freed.stack, previous.launch_stack or previous.stack, writes=previous.kind != "read")
     if used is None:
         call, before, where = _recording("array", stream), None, "before the array is freed"
     else:
         call, before = _recording(used.name or "array", stream), used.place
         where = f"before {line_of(before)}, which uses the array last,"
-        if used.name is None and any(_is_same_line(frame, before) for frame in freed.stack):
+        if used.makes_array:
             where = f"after {line_of(before)}, which makes the array and uses it last,"
             before = None  # the array does not exist before the line
     if stream.is_code:
@@ -105,10 +105,6 @@ def _kept_memory(previous: RaceAccess, stream: StreamName, freed: RaceAllocation
 
 def _recording(array: str, stream: StreamName) -> str:
     return f"tcuda.memory.record_stream({array}, {_code(stream)})"
-
-
-def _is_same_line(one: Frame, other: Frame) -> bool:
-    return (one.filename, one.line) == (other.filename, other.line)
 
 
 def _other_thread(before: Frame | None, previous: RaceAccess, name: StreamName) -> Missing:

@@ -18,20 +18,23 @@ class Use(NamedTuple):
     """A use of an array in a program.
 
     Attributes:
-        name: The variable that has the array there; None without a known name.
+        name: The variable or the attribute that has the array there; None without a known name.
         place: The frame of the use, in the function that has the variable.
+        makes_array: Whether the statement of the use makes the array, which does not exist before.
     """
 
     name: str | None
     place: Frame
+    makes_array: bool
 
 
-def use_of(allocated: Sequence[Frame], used: Sequence[Frame]) -> Use | None:
+def use_of(allocated: Sequence[Frame], used: Sequence[Frame], *, writes: bool) -> Use | None:
     """Return how a program names an array where the program uses the array.
 
     Args:
         allocated: The frames of the program at the allocation of the array, innermost first.
         used: The frames of the program at the use, innermost first.
+        writes: Whether the use writes the array. In `x = x + 1`, the read is one of the earlier array.
 
     Returns:
         None if no frame of the use is known.
@@ -40,39 +43,70 @@ def use_of(allocated: Sequence[Frame], used: Sequence[Frame]) -> Use | None:
     if variable is not None:
         name, owner = variable
         for frame in used:
-            if (frame.filename, frame.name) == (owner.filename, owner.name) and name in _read_in(frame):
-                return Use(name, frame)
-    return Use(None, used[0]) if used else None
+            if not _has_variable(frame, owner, name):
+                continue
+            reads, makes_array = name in _read_in(frame), _is_same_statement(frame, owner)
+            if reads or makes_array:
+                return Use(name, frame, makes_array and (writes or not reads))
+    if not used:
+        return None
+    return Use(None, used[0], any(_is_same_statement(frame, used[0]) for frame in allocated))
 
 
 def _assigned(stack: Sequence[Frame]) -> tuple[str, Frame] | None:
-    """Return the variable to which a statement assigns what the innermost function makes, and the frame that has it."""
+    """Return the variable or the attribute that gets what the innermost function makes, and the frame that has it."""
     for frame in stack:
         statement = _statement(frame)
-        if isinstance(statement, ast.Assign):
-            targets = statement.targets
-            return (targets[0].id, frame) if len(targets) == 1 and isinstance(targets[0], ast.Name) else None
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            return statement.target.id, frame
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            is_named = len(targets) == 1 and isinstance(targets[0], (ast.Name, ast.Attribute))
+            return (ast.unparse(targets[0]), frame) if is_named else None
         if not isinstance(statement, ast.Return):
             return None
     return None
 
 
 def _read_in(frame: Frame) -> set[str]:
-    """Return the variables that the statement of a frame reads."""
+    """Return the variables and the attributes that the statement of a frame reads."""
     nodes = ast.walk(_statement(frame) or ast.Module([], []))
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    named = (node for node in nodes if isinstance(node, (ast.Name, ast.Attribute)))
+    return {ast.unparse(node) for node in named if isinstance(node.ctx, ast.Load)}
+
+
+def _has_variable(frame: Frame, owner: Frame, name: str) -> bool:
+    """Return whether ``name`` means the same in two frames: in one function, or for `self` in one class."""
+    if frame.filename != owner.filename:
+        return False
+    return frame.name == owner.name or (name.startswith("self.") and _class_of(frame) == _class_of(owner))
+
+
+def _class_of(frame: Frame) -> int | None:
+    """Return the first line of the innermost class that has the line of a frame."""
+    around = [node.lineno for node in _around(frame) if isinstance(node, ast.ClassDef)]
+    return max(around, default=None)
+
+
+def _is_same_statement(one: Frame, other: Frame) -> bool:
+    if (one.filename, one.name) != (other.filename, other.name):
+        return False
+    first, second = _statement(one), _statement(other)
+    if first is None or second is None:
+        return one.line == other.line
+    return (first.lineno, first.end_lineno) == (second.lineno, second.end_lineno)
 
 
 def _statement(frame: Frame) -> ast.stmt | None:
     """Return the innermost statement that has the line of a frame; None if the source is not known."""
-    around = [
+    return max(_around(frame), key=lambda node: node.lineno, default=None)
+
+
+def _around(frame: Frame) -> list[ast.stmt]:
+    """Return the statements that have the line of a frame."""
+    return [
         node
         for node in ast.walk(_tree(tuple(lines_of(frame.filename))))
         if isinstance(node, ast.stmt) and node.lineno <= frame.line <= (node.end_lineno or node.lineno)
     ]
-    return max(around, key=lambda node: node.lineno, default=None)
 
 
 @functools.lru_cache(maxsize=8)

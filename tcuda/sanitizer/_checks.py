@@ -70,13 +70,23 @@ class ActiveCheck:
         report: The report that gets the races.
         possible: Whether the check tells possible races like exact races. Otherwise only the report has them.
         may_be_refused: Whether the check ends with a warning if the runtime has no races to tell.
+        is_torchs: Whether the check tells an error as torch does: by torch's text on the standard error output.
     """
 
-    def __init__(self, mode: str, report: Report, *, possible: bool = False, may_be_refused: bool = False) -> None:
+    def __init__(
+        self,
+        mode: str,
+        report: Report,
+        *,
+        possible: bool = False,
+        may_be_refused: bool = False,
+        is_torchs: bool = False,
+    ) -> None:
         self.mode = mode
         self.report = report
         self.possible = possible
         self.may_be_refused = may_be_refused
+        self.is_torchs = is_torchs
         self._lost: list[Finding] = []
         self._before = 0
 
@@ -172,8 +182,11 @@ class ActiveCheck:
         if known is not None:
             return known, False
         race = describe()
-        self.report._add(stacks.key, race, found)
-        log(race)
+        kept = self.report._add(stacks.key, race, found)
+        if kept is not race:
+            return kept, False
+        if self.mode == "collect" or not self._tells(race):  # no error and no warning tells of the finding
+            log(race)
         return race, True
 
     def receive_from_kernel(self, found: Sequence[FoundInKernel]) -> None:
@@ -187,7 +200,7 @@ class ActiveCheck:
         told = [race for race, _ in noted if race is not None]
         new = [race for race, is_new in noted if race is not None and is_new]
         for race in new:
-            if self.mode == "raise":
+            if self.is_torchs:
                 _print(race)
             elif self.mode == "warn":
                 self._warn(race)
@@ -196,19 +209,19 @@ class ActiveCheck:
 
     def _raise(self, found: _core.Race) -> None:
         told: list[Finding] = []
-        self._print(found, told)
+        self._tell(found, told)
         if told:  # after an error the detector tells no further race of the call
             for other in _later_of_one_call(found):
-                self._print(other, told)
+                self._tell(other, told)
             _detector.forget()  # an operation that makes the same race again raises an error again
             raise self._errors(*told)
 
-    def _print(self, found: _core.Race, told: list[Finding]) -> None:
-        """Add a race to ``told`` if the check tells the race, and print the race if it is new."""
+    def _tell(self, found: _core.Race, told: list[Finding]) -> None:
+        """Add a race to ``told`` if the check tells the race; as torch does, print a new race."""
         race, is_new = self._note(found)
         if race is not None and self._tells(race):
             told.append(race)
-            if is_new:
+            if is_new and self.is_torchs:
                 _print(race)
 
     def _tells(self, race: Finding) -> bool:
@@ -220,6 +233,7 @@ class ActiveCheck:
     def _errors(self, *found: Finding) -> CUDASanitizerErrors:
         errors = CUDASanitizerErrors([error_of(one) for one in found])
         errors._note_lost = self._note_lost
+        errors._is_torchs = self.is_torchs
         return errors
 
     def _warn(self, race: Finding) -> None:
@@ -313,7 +327,9 @@ def _warn_of_refusal(error: RuntimeError) -> None:
 def _print(race: Finding) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):  # a closed stderr must not hide the error
-            print(f"{race}\n", end="", file=sys.stderr, flush=True)  # one write, so that threads do not mix lines
+            print(
+                f"{error_of(race)}\n", end="", file=sys.stderr, flush=True
+            )  # one write, so that threads do not mix lines
 
 
 def _forget_in_child() -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda.sanitizer._access import torchs_text
+from tcuda.sanitizer._causes import causes_of, mends_of
 from tcuda.sanitizer._race import Race
 from tcuda.sanitizer._unwritten_read import UnwrittenRead
+from tcuda.sanitizer._words import INDENT
 
 if TYPE_CHECKING:
     import traceback
@@ -95,7 +97,7 @@ class UnsynchronizedAccessError(SynchronizationError):
 
     def __str__(self) -> str:
         if self.race is not None:
-            return str(self.race)
+            return self.race._torchs_text
         return torchs_text(self.data_ptr, self.allocation_stack_trace, self.current_access, self.previous_access)
 
 
@@ -131,6 +133,9 @@ class UnwrittenReadError(SynchronizationError):
 class CUDASanitizerErrors(Exception):
     """The errors of one operation (``torch.cuda._sanitizer.CUDASanitizerErrors``).
 
+    The text has the races, those that one call mends as one. If torch's switch has turned the detector on, the text is
+    torch's, such as ``detected 1 errors``.
+
     Attributes:
         errors: The errors.
 
@@ -148,16 +153,25 @@ class CUDASanitizerErrors(Exception):
 
     _note_lost: Callable[[BaseException], object] | None = None
 
+    _is_torchs = False
+    """Whether the text is torch's, because torch's switch has turned the detector on."""
+
     def __init__(self, errors: Sequence[SynchronizationError]) -> None:
         """Hold ``errors``."""
         super().__init__(errors)
         self.errors = errors
 
-    def __reduce__(self) -> tuple[type[CUDASanitizerErrors], tuple[Sequence[SynchronizationError]]]:
-        return type(self), (self.errors,)  # without the check, which stays in this process
+    def __reduce__(self) -> tuple[type[CUDASanitizerErrors], tuple[object, ...], dict[str, object]]:
+        # Without the check, which stays in this process.
+        return type(self), (self.errors,), {"_is_torchs": self._is_torchs}
 
     def __str__(self) -> str:
-        return f"detected {len(self.errors)} errors"
+        findings = [finding_of(error) for error in self.errors]
+        if self._is_torchs or None in findings or not findings:
+            return f"detected {len(self.errors)} errors"
+        data = [finding.as_dict() for finding in findings if finding is not None]
+        texts = [(str(findings[cause[0]]), mends_of(data, cause)) for cause in causes_of(data)]
+        return "\n\n".join(f"{text}{f'{INDENT}{mends}' if mends else ''}" for text, mends in texts)
 
 
 class RaceWarning(UserWarning):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tcuda.sanitizer import _words
 from tcuda.sanitizer._race import Finding, Race, RaceAccess
 
 if TYPE_CHECKING:
@@ -85,9 +86,7 @@ class KernelRaceAccess(RaceAccess):
     @property
     def text(self) -> str:
         """The access in words, with its line."""
-        where = "unknown line" if self.line is None else f"{self.line.filename}:{self.line.line}"
-        source = f"\n        {self.source}" if self.source else ""
-        return f"{where}: {self.words}{source}"
+        return _side_text(_words.side_of(self.as_dict()))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the access as plain data.
@@ -185,13 +184,11 @@ class KernelFinding(Finding):
 
     def _lines(self, words: Mapping[str, Any], *advice: str) -> str:
         """Return the words below the heading, with ``advice`` before the line of the launch."""
-        places = {place["what"]: _place(place) for place in words["places"]}
+        places = {place["what"]: _words.place_text(place, "") for place in words["places"]}
         allocated = f", allocated at {places['allocated at']}" if "allocated at" in places else ""
-        sides = [f"    {_place(side['place'])}: {side['text']}" for side in words["sides"]]
-        sources = [f"\n        {side['source']}" if side["source"] else "" for side in words["sides"]]
+        sides = [f"    {_side_text(side)}" for side in words["sides"]]
         launched = [f"  Launched at {places['launched at']}"] if "launched at" in places else []
-        accesses = map("".join, zip(sides, sources, strict=True))
-        return "\n".join([f"  Memory: {self.memory.text}{allocated}", *accesses, *advice, *launched])
+        return "\n".join([f"  Memory: {self.memory.text}{allocated}", *sides, *advice, *launched])
 
     @property
     def _first_line(self) -> str:
@@ -257,6 +254,10 @@ class KernelRace(KernelFinding, Race):
         words = self.as_dict()["words"]
         return self._lines(words, f"  Missing: {words['missing']['sentence']}")
 
+    @property
+    def _torchs_text(self) -> str:
+        return str(self)  # torch has no text of such a race
+
     def __str__(self) -> str:
         return f"{self._first_line}\n{self.details}"
 
@@ -264,8 +265,9 @@ class KernelRace(KernelFinding, Race):
         return {**super()._data(), "benign": self.benign}
 
 
-def _place(place: Mapping[str, Any] | None) -> str:
-    return "unknown line" if place is None else f"{place['file']}:{place['line']}"
+def _side_text(side: Mapping[str, Any]) -> str:
+    source = f"\n        {side['source']}" if side["source"] else ""
+    return f"{_words.place_text(side['place'], '')}: {side['text']}{source}"
 
 
 def _capital(text: str) -> str:

@@ -64,9 +64,10 @@ class _Written(Report):
         self._file = Path(folder, f"{self._process}-{os.urandom(4).hex()}{_SUFFIX}")
         self.write(finished=False)
 
-    def _add(self, key: Any, finding: Finding, found: FoundRace) -> None:
-        super()._add(key, finding, found)
+    def _add(self, key: Any, finding: Finding, found: FoundRace) -> Finding:
+        kept = super()._add(key, finding, found)
         self.write(finished=False)
+        return kept
 
     def write(self, *, finished: bool) -> None:
         """Write the report; do nothing in another process, or if the folder is gone."""

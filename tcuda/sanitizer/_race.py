@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcuda.sanitizer import _elements, _stacks, _words
+from tcuda.sanitizer import _stacks, _words
 from tcuda.sanitizer._access import Access, AccessType, torchs_text
 from tcuda.sanitizer._elements import Region, elements
 from tcuda.sanitizer._html import framed
@@ -79,8 +79,7 @@ class RaceAccess:
     @property
     def where(self) -> str:
         """The elements in words, with the argument."""
-        argument = f" of the argument `{self.argument}`" if self.argument else ""
-        return f"{_elements.text(self.region, self.elements)}{argument}"
+        return _words.memory_of(self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the access as plain data.
@@ -335,9 +334,14 @@ class Race(Finding):
         """Both accesses as torch describes them, the current access first."""
         return _torchs(self.current), _torchs(self.previous)
 
-    def __str__(self) -> str:
+    @property
+    def _torchs_text(self) -> str:
+        """The text of the race as torch has it, and then :attr:`details`."""
         torchs = torchs_text(self.data_ptr, self.allocation_stack_trace, *self.torchs_accesses)
         return f"{torchs.rstrip()}\n\n{self.details}"
+
+    def __str__(self) -> str:
+        return "\n".join(_words.lines_of(self.as_dict()))
 
     @property
     def _advice_says_more(self) -> bool:

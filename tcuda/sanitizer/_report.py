@@ -6,6 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any, overload
 
 from tcuda._base.copying import refusing
+from tcuda.sanitizer import _words
+from tcuda.sanitizer._causes import add_causes, causes_of, mends_of
 from tcuda.sanitizer._doubt import is_possible
 from tcuda.sanitizer._html import framed
 from tcuda.sanitizer._race import Race
@@ -40,10 +42,10 @@ class Report:
     """The findings of a check, in the order in which they were found: races, and reads of unwritten memory.
 
     A report is an iterable of findings with a length, so a report without findings is false. :attr:`races` has the
-    races among them, and :attr:`unwritten_reads` the others. ``str(report)`` is a text for a person. A finding that is
-    made several times, with the same stacks and operations, is kept once and counted. A race is *possible* if it is not
-    known whether both operations use the same bytes. :attr:`possible` has the possible races, which are no part of the
-    length and of the iteration. A notebook shows a report as a page.
+    races among them, and :attr:`unwritten_reads` the others. ``str(report)`` is a text for a person, which has findings
+    that one call mends as one. Findings with the same words are kept once and counted. A race is *possible* if it is
+    not known whether both operations use the same bytes. :attr:`possible` has the possible races, which are no part of
+    the length and of the iteration. A notebook shows a report as a page.
 
     Attributes:
         syncs: The calls that made the host wait, as dicts with ``"call"``, ``"file"``, ``"line"`` and ``"count"``;
@@ -58,13 +60,14 @@ class Report:
         >>> len(report), report.count(report.races[0])
         (1, 1)
         >>> report.summary
-        '1 race in 2 operations'
+        '1 race, seen 1 time, in 2 operations'
     """
 
     def __init__(self) -> None:
         self.syncs: list[dict[str, Any]] = []
         self._exact: dict[Any, tuple[Finding, _Tally]] = {}
         self._possible: dict[Any, tuple[Finding, _Tally]] = {}
+        self._worded: dict[Any, Finding] = {}
         self._suppressed: dict[Any, _Tally] = {}
         self._operations = 0
         self._running: list[Callable[[], int]] = []
@@ -85,7 +88,7 @@ class Report:
     @property
     def possible(self) -> tuple[Race, ...]:
         """The races that are only possible. ``race.doubt`` says why."""
-        return tuple(race for race, _ in self._entries(self._possible) if isinstance(race, Race))
+        return tuple(race for race, _ in self._counted(self._possible) if isinstance(race, Race))
 
     @property
     def operations(self) -> int:
@@ -117,16 +120,16 @@ class Report:
             >>> [report.count(race) for race in report.races]
             [3, 2]
         """
-        for known, tally in (*self._entries(self._exact), *self._entries(self._possible)):
+        for known, count in (*self._counted(self._exact), *self._counted(self._possible)):
             if known is finding:
-                return tally.count
+                return count
         raise ValueError("The finding is not in this report.")
 
     def __iter__(self) -> Iterator[Finding]:
-        return (found for found, _ in self._entries(self._exact))
+        return (found for found, _ in self._counted(self._exact))
 
     def __len__(self) -> int:
-        return len(self._exact)
+        return len(self._counted(self._exact))
 
     @overload
     def __getitem__(self, index: int) -> Finding: ...
@@ -141,21 +144,26 @@ class Report:
     @property
     def summary(self) -> str:
         """A line with the numbers of races, of reads of unwritten memory, of operations and of suppressed findings."""
-        numbers = [_several(len(self.races), "race")]
-        if self.unwritten_reads:
-            numbers.append(_several(len(self.unwritten_reads), "read", " of unwritten memory"))
-        if self._possible:
-            numbers.append(_several(len(self._possible), "possible race"))
-        found = " and ".join(filter(None, (", ".join(numbers[:-1]), numbers[-1])))
-        left_out = f"; {self.suppressed} suppressed" if self.suppressed else ""
-        return f"{found} in {_several(self.operations, 'operation')}{left_out}"
+        counted = self._counted(self._exact)
+        return _words.total(
+            races=[count for found, count in counted if isinstance(found, Race)],
+            reads=[count for found, count in counted if isinstance(found, UnwrittenRead)],
+            possible=len(self._counted(self._possible)),
+            operations=self.operations,
+            suppressed=self.suppressed,
+        )
 
     def __str__(self) -> str:
         texts = []
-        for found, tally in (*self._entries(self._exact), *self._entries(self._possible)):
-            noun = "race" if isinstance(found, Race) else "read"
-            times = f"\nThis {noun} was found {tally.count} times." if tally.count > 1 else ""
-            texts.append(f"{found}{times}\n\n")
+        for kind in (self._exact, self._possible):
+            counted = self._counted(kind)
+            data = [found.as_dict() for found, _ in counted]
+            for cause in causes_of(data):
+                found, count = counted[cause[0]]
+                noun = "race" if isinstance(found, Race) else "read"
+                times = f"\nThis {noun} was found {count:,} times." if count > 1 else ""
+                mends = mends_of(data, cause)
+                texts.append(f"{found}{f'{_words.INDENT}{mends}' if mends else ''}{times}\n\n")
         return f"{''.join(texts)}{self.summary}"
 
     def _repr_html_(self) -> str:
@@ -168,7 +176,8 @@ class Report:
         Returns:
             A dict with ``"version"`` (1), ``"races"`` (a list of dicts, one for each exact race), ``"unwritten_reads"``
             and ``"possible"`` (the same for the reads and for the possible races), ``"operations"``, ``"suppressed"``
-            and ``"syncs"``.
+            and ``"syncs"``. ``"causes"`` has a dict for each call that is missing, with the number of findings that
+            the call mends; ``"cause"`` of a finding is the number of its cause, from 1.
 
         Example:
             >>> import json
@@ -178,7 +187,7 @@ class Report:
             >>> data["races"], data["operations"]
             ([], 2)
         """
-        return {
+        report = {
             "version": 1,
             "races": self._as_dicts(self._exact, Race),
             "unwritten_reads": self._as_dicts(self._exact, UnwrittenRead),
@@ -187,14 +196,18 @@ class Report:
             "suppressed": self.suppressed,
             "syncs": [dict(sync) for sync in self.syncs],
         }
+        return add_causes(report)
 
-    def _entries(self, findings: dict[Any, tuple[Finding, _Tally]]) -> list[tuple[Finding, _Tally]]:
+    def _counted(self, findings: dict[Any, tuple[Finding, _Tally]]) -> list[tuple[Finding, int]]:
+        counted: dict[int, tuple[Finding, int]] = {}
         with self._lock:
-            return list(findings.values())
+            for found, tally in findings.values():
+                counted[id(found)] = found, counted.get(id(found), (found, 0))[1] + tally.count
+        return list(counted.values())
 
     def _as_dicts(self, findings: dict[Any, tuple[Finding, _Tally]], kind: type[Finding]) -> list[dict[str, Any]]:
-        entries = self._entries(findings)
-        return [{**found.as_dict(), "count": tally.count} for found, tally in entries if isinstance(found, kind)]
+        counted = self._counted(findings)
+        return [{**found.as_dict(), "count": count} for found, count in counted if isinstance(found, kind)]
 
     def _of_its_confidence(self, found: FoundRace) -> dict[Any, tuple[Finding, _Tally]]:
         return self._possible if is_possible(found) else self._exact
@@ -209,10 +222,16 @@ class Report:
             tally.add(found)
             return known
 
-    def _add(self, key: Any, finding: Finding, found: FoundRace) -> None:
+    def _add(self, key: Any, finding: Finding, found: FoundRace) -> Finding:
+        """Add a finding; return the finding, or an earlier one with the same words, which stands for both."""
         with self._lock:
-            if self._count(key, found) is None:  # another thread may have added the finding
-                self._of_its_confidence(found)[key] = finding, _Tally(found)
+            known = self._count(key, found)
+            if known is not None:  # another thread may have added the finding
+                return known
+            data = finding.as_dict()
+            kept = self._worded.setdefault(repr((data["kind"], data["words"])), finding)
+            self._of_its_confidence(found)[key] = kept, _Tally(found)
+            return kept
 
     def _suppress(self, key: Any, found: FoundRace) -> None:
         with self._lock:
@@ -229,7 +248,3 @@ class Report:
             counted = count()
             self._running.remove(count)
             self._operations += counted
-
-
-def _several(count: int, noun: str, rest: str = "") -> str:
-    return f"{count} {noun if count == 1 else f'{noun}s'}{rest}"

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda._base.cells import is_outside, is_shell, runs_cells, shown
-from tcuda._base.user_code import is_library
+from tcuda._base.user_code import is_library, is_runner
 
 if TYPE_CHECKING:
     import traceback
@@ -59,16 +59,18 @@ def frame_of(frame: FrameType) -> Frame:
 def users(stack: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the frames of the user's program, innermost first.
 
-    The frames of tcuda are left out, and so are those of IPython and the callers of a cell. The innermost frames of the
+    The frames of tcuda are left out, and so are those of IPython and the callers of a cell, and those of pytest and the
+    callers of pytest. The innermost frames of the
     standard library and of array libraries are left out too, because the user's line called them. If nothing remains,
     all frames are returned. The command of a process of :mod:`multiprocessing` is no line of the program: without such
     a line, as for arguments that such a process reads, the frames of the standard library stay.
     """
-    inside = itertools.takewhile(lambda frame: not runs_cells(frame.name, frame.filename), stack)
+    inside = list(itertools.takewhile(lambda frame: not runs_cells(frame.name, frame.filename), stack))
+    runners = [place for place, frame in enumerate(inside) if is_runner(frame.filename)]
     kept = [
         frame
-        for place, frame in enumerate(inside)
-        if not (_is_own(frame.filename) or is_shell(frame.filename) or _is_command(stack, place))
+        for place, frame in enumerate(inside[: runners[-1]] if runners else inside)
+        if not (place in runners or _is_own(frame.filename) or is_shell(frame.filename) or _is_command(stack, place))
     ]
     first = next((place for place, frame in enumerate(kept) if not is_library(frame.filename)), 0)
     return tuple(kept[first:]) or tuple(stack)

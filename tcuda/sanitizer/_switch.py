@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class CUDASanitizer:
     """The race detector for all code of the process (``torch.cuda._sanitizer.CUDASanitizer``).
 
-    Every race is printed to the standard error output, and the operation that found the race raises
+    Every race is printed to the standard error output, in torch's words, and the operation that found the race raises
     ``CUDASanitizerErrors``. A possible race is neither printed nor raised; ``report.possible`` has these races.
 
     Attributes:
@@ -68,14 +68,22 @@ class CUDASanitizer:
             detected 1 errors
             >>> sanitizer.disable()
         """
-        self._enable("raise")
+        self._enable("raise", is_torchs=True)
 
     def _enable(
-        self, mode: str, report: Report | None = None, *, possible: bool = False, may_be_refused: bool = False
+        self,
+        mode: str,
+        report: Report | None = None,
+        *,
+        possible: bool = False,
+        may_be_refused: bool = False,
+        is_torchs: bool = False,
     ) -> None:
         if not self.enabled:
             self.report = Report() if report is None else report
-            check = ActiveCheck(mode, self.report, possible=possible, may_be_refused=may_be_refused)
+            check = ActiveCheck(
+                mode, self.report, possible=possible, may_be_refused=may_be_refused, is_torchs=is_torchs
+            )
             try:
                 check.begin()
             except BaseException:

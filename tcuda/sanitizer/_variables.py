@@ -36,7 +36,8 @@ def enable_as_asked(environment: Mapping[str, str]) -> None:
     if folder:
         _process_reports.begin(folder, enabling(mode, possible))
         return
-    cuda_sanitizer._enable(mode, possible=possible, may_be_refused=True)
+    is_torchs = environment.get(OURS, "") in _OFF
+    cuda_sanitizer._enable(mode, possible=possible, may_be_refused=True, is_torchs=is_torchs)
     if mode == "collect":
         atexit.register(_print_report, os.getpid())
     elif not possible:

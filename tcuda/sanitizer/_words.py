@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.cells import line_in
 from tcuda._base.user_code import is_user_code
 from tcuda.sanitizer import _elements
 from tcuda.sanitizer._elements import Elements, Region
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 TOUCHES = "read by the host", "write by the host"
 """Accesses of the program itself, of which only the first byte is known."""
+
+INDENT = "\n   "
+"""The start of a line below the title of a finding."""
 
 _VERBS = {"read": "reads", "write": "writes", "read and write": "reads and writes"}
 
@@ -29,7 +35,7 @@ def words_of(finding: Mapping[str, Any], *, says_more: bool = True) -> dict[str,
     return {
         "title": _title(finding),
         "sentence": _sentence(finding),
-        "sides": [_side(access) for access in accesses],
+        "sides": [side_of(access) for access in accesses],
         "shared": _shared(finding),
         "doubt": finding.get("doubt"),
         "places": _places(finding),
@@ -40,6 +46,93 @@ def words_of(finding: Mapping[str, Any], *, says_more: bool = True) -> dict[str,
             "says_more": says_more,
         },
     }
+
+
+def lines_of(finding: Mapping[str, Any], folder: str | None = None) -> Iterator[str]:
+    """Yield the lines of the short text of a finding: the title, both sides, the memory, and the missing call.
+
+    Args:
+        finding: The finding as plain data, with its words and its count.
+        folder: The folder from which the names of files count, which ends with a separator; None for the current one.
+    """
+    words, start = finding["words"], _current_folder() if folder is None else folder
+    count = finding.get("count", 1)
+    yield f"{words['title']}{'' if count == 1 else f', {count:,} times'}"
+    for side in words["sides"]:
+        source = f": {side['source']}" if side["source"] else ""
+        launch = f", in the graph launched at {place_text(side['launch'], start)}" if side["launch"] else ""
+        yield f"   {place_text(side['place'], start)}  {side['text']}{source}{launch}"
+    places = {place["what"]: place_text(place, start) for place in words["places"]}
+    allocated = f", allocated at {places.pop('allocated at')}" if "allocated at" in places else ""
+    if words["shared"] is not None:
+        yield f"   {words['shared']}{allocated}"
+    for what, place in places.items():
+        yield f"   {what} {place}"
+    if finding.get("processes"):
+        yield f"   in {_children(finding['processes'])}"
+    if words["doubt"]:
+        yield f"   possible: {words['doubt']}"
+    yield f"   {mend_of(finding, start)}"
+
+
+def mend_of(finding: Mapping[str, Any], folder: str | None = None) -> str:
+    """Return the missing call and its line in a few words, or else the sentence of the advice."""
+    missing = finding["words"]["missing"]
+    if missing["call"] and missing["place"] and "kernel" not in finding:
+        return f"missing: {missing['call']} before {place_text(missing['place'], folder)}"
+    return f"{'missing: ' if missing['call'] else ''}{missing['sentence']}"
+
+
+def place_text(place: Mapping[str, Any] | None, folder: str | None = None) -> str:
+    """Return a line of a file, such as ``step.py:12``; ``folder`` is as in :func:`lines_of`."""
+    if place is None:
+        return "unknown line"
+    start = _current_folder() if folder is None else folder
+    return line_in(place["file"], place["line"]) or f"{place['file'].removeprefix(start)}:{place['line']}"
+
+
+def total(*, races: Sequence[int], reads: Sequence[int], possible: int, operations: int, suppressed: int) -> str:
+    """Return the numbers of a report in a line.
+
+    Args:
+        races: How often each race was seen.
+        reads: How often each read of unwritten memory was seen.
+        possible: The number of possible races.
+        operations: The number of operations.
+        suppressed: The number of findings that were suppressed.
+    """
+    if not races and not reads and not operations:
+        return "No operation was watched"
+    found = f"{several(len(races), 'race')}, seen {several(sum(races), 'time')}," if races else "No race"
+    if reads:
+        unwritten = several(len(reads), "read of unwritten memory", "reads of unwritten memory")
+        found += f"{',' if not races else ''} and {unwritten}, seen {several(sum(reads), 'time')},"
+    perhaps = f"; {several(possible, 'possible race')}" if possible else ""
+    left_out = f"; {suppressed:,} suppressed" if suppressed else ""
+    return f"{found} in {several(operations, 'operation')}{perhaps}{left_out}"
+
+
+def total_of(report: Mapping[str, Any]) -> str:
+    """Return the numbers of a report in plain data, as a sentence."""
+    races, reads = ([found["count"] for found in report[kind]] for kind in ("races", "unwritten_reads"))
+    numbers = {"possible": len(report["possible"]), **{name: report[name] for name in ("operations", "suppressed")}}
+    return f"{total(races=races, reads=reads, **numbers)}."
+
+
+def several(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def _current_folder() -> str:
+    with contextlib.suppress(OSError):  # the folder may be gone
+        return os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118  # ends with a separator
+    return ""
+
+
+def _children(processes: Sequence[int]) -> str:
+    distinct = sorted(set(processes))
+    return f"child process {distinct[0]}" if len(distinct) == 1 else f"{len(distinct):,} child processes"
 
 
 def _title(finding: Mapping[str, Any]) -> str:
@@ -62,7 +155,8 @@ def _sentence(finding: Mapping[str, Any]) -> str:
     return f"No order leads from {first} to {second}."
 
 
-def _side(access: Mapping[str, Any]) -> dict[str, Any]:
+def side_of(access: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words of one access of a finding."""
     if "thread" in access:
         return {
             "text": access["words"],
@@ -75,21 +169,22 @@ def _side(access: Mapping[str, Any]) -> dict[str, Any]:
     does = f"{_VERBS[access['kind']]} {access['argument'] or 'memory'}"
     doubt = " (possibly)" if access["confidence"] == "possible" else ""
     stream = access["stream_name"] if access["device"] < 0 else f"{access['stream_name']} of device {access['device']}"
-    argument = f" of the argument `{access['argument']}`" if access["argument"] else ""
     return {
         "text": f"{access['operation']} {does}{doubt} on {stream}",
         "does": does,
-        "memory": f"{_elements_of(access)}{argument}",
+        "memory": memory_of(access),
         "place": _place(access["stack"]),
         "source": "",
         "launch": _place(access["launch_stack"] or ()),
     }
 
 
-def _elements_of(access: Mapping[str, Any]) -> str:
+def memory_of(access: Mapping[str, Any]) -> str:
+    """Return the elements that an access uses, with the argument."""
+    argument = f" of the argument `{access['argument']}`" if access["argument"] else ""
     region = Region(access["address"], access["itemsize"], tuple(access["shape"]), tuple(access["strides"]))
     found = access["element_range"]
-    return _elements.text(region, None if found is None else Elements(*found))
+    return f"{_elements.text(region, None if found is None else Elements(*found))}{argument}"
 
 
 def _shared(finding: Mapping[str, Any]) -> str | None:

@@ -124,8 +124,11 @@ class _Sanitizing:
         run = wing_module("sanitizer._command.watched_run")
         reports = wing_module("sanitizer._process_reports")
         found = run.with_children(self._report.as_dict(), reports.Found(self._others, 0))
+        found = wing_module("sanitizer._causes").add_causes(found)
         terminalreporter.section("tcuda sanitizer")
-        terminalreporter.line(_total(found))
+        terminalreporter.line(wing_module("sanitizer._words").total_of(found))
+        if not found["operations"]:
+            terminalreporter.line("Do the tests use a device, and does `import cupy` import CuPy?")
         if self._page is not None:
             self._page.write_text(wing_module("sanitizer._page").render(found, "pytest"), encoding="utf-8")
             terminalreporter.line(f"wrote {self._page}")
@@ -135,14 +138,6 @@ class _Sanitizing:
             return (yield)
         with self._sanitizer.check(self._mode, report=self._report):
             return (yield)
-
-
-def _total(found: dict[str, Any]) -> str:
-    if not found["operations"]:
-        return "No operation was watched. Do the tests use a device, and does `import cupy` import CuPy?"
-    kinds = {"races": "races", "unwritten_reads": "reads of unwritten memory", "possible": "possible races"}
-    numbers = [f"{words}: {len(found[kind])}" for kind, words in kinds.items()]
-    return f"{', '.join(numbers)}, operations: {found['operations']}"
 
 
 __all__ = ["MARK", "begin", "mode"]

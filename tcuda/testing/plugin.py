@@ -16,8 +16,10 @@ from tcuda import _runtime
 from tcuda._base.parts import begin_part
 from tcuda._base.wings import has_wing, wing_module
 from tcuda.testing import _sanitizing
+from tcuda.testing._annotations import annotations_of
 from tcuda.testing._cupy_imports import CupyImports
 from tcuda.testing._state import Memory, restore, state
+from tcuda.testing._tracebacks import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,12 +110,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Note whether the test passed, for the fixture (a hook of pytest)."""
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Shorten the traceback of a failure, and note whether the test passed, for the fixture (a hook of pytest)."""
+    shorten(item, call)
     outcome: Any = yield
     report = outcome.get_result()
+    if report.failed and call.excinfo is not None:
+        report.tcuda_annotations = annotations_of(call.excinfo.value, item.config.rootpath)
     if report.when == "call":
         item.stash[_passed] = report.passed
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write the annotations of the failures for GitHub (a hook of pytest)."""
+    for outcome in ("failed", "error"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            for line in getattr(report, "tcuda_annotations", ()):
+                terminalreporter.write_line(line)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import tcuda
 from support.found_races import FoundAccess, FoundRace, stack
 from tcuda._base.cells import shown
 from tcuda.sanitizer._description import race_of
-from tcuda.sanitizer._errors import RaceWarning
+from tcuda.sanitizer._errors import RaceWarning, UnsynchronizedAccessError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,8 @@ def test_ipython_without_a_shell_names_no_cell(monkeypatch: pytest.MonkeyPatch) 
 def test_a_race_has_the_cell_and_its_line_and_no_frame_of_ipython(ipython: dict[str, int], runtime: Runtime) -> None:
     race = race_in(("write", CELL, 2), ("<module>", CELL, 1), *RUN_CELL)
     assert [(frame.filename, frame.line) for frame in race.current.stack] == [("cell [3]", 2), ("cell [3]", 1)]
-    assert '  File "cell [3]", line 2, in write\n    x.fill(3)\n' in str(race)
+    assert '  File "cell [3]", line 2, in write\n    x.fill(3)\n' in str(UnsynchronizedAccessError.of(race))
+    assert "\n   cell [3], line 2  fill writes memory" in str(race)
     assert "before cell [3], line 2 orders them." in race.missing.sentence
     assert "IPython" not in str(race)
 

@@ -110,6 +110,49 @@ class TestTheLastUse:
 
         assert self.advice(program) == ("tcuda.memory.record_stream(array, side)", None)
 
+    def test_an_array_that_its_own_line_uses_last_is_kept_after_the_line(self) -> None:
+        def program(xp: Any, main: Any, side: Any) -> None:
+            size = 8
+            kernel = xp.RawKernel('extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }', "one")
+
+            def run(array: Any) -> Any:
+                kernel((1,), (size,), (array,), stream=side)
+                return array
+
+            x = run(
+                xp.empty(size, "f"),
+            )
+            del x
+            xp.zeros(size, "f")
+
+        with check(mode="collect") as report:
+            program(tcuda.xp, tcuda.current_stream(), tcuda.Stream())
+            tcuda.synchronize()
+        missing = report.races[0].missing
+        assert (missing.call, missing.before) == ("tcuda.memory.record_stream(x, side)", None)
+        assert "after line" in missing.sentence
+        assert "which makes the array and uses it last" in missing.sentence
+
+    def test_an_attribute_of_an_object(self) -> None:
+        class Loader:
+            def __init__(self, xp: Any, side: Any) -> None:
+                self.batch: Any = xp.ones(1000)
+                self.side = side
+
+            def step(self) -> None:
+                with tcuda.stream(self.side):
+                    self.batch.sum()
+
+        def program(xp: Any, main: Any, side: Any) -> None:
+            loader = Loader(xp, side)
+            side.wait_stream(main)
+            loader.step()
+            loader.batch = None
+            xp.zeros(1000)
+
+        line = Loader.step.__code__.co_firstlineno - program.__code__.co_firstlineno + 2
+        assert self.advice(program) == ("tcuda.memory.record_stream(self.batch, side)", line)
+
 
 def test_a_missing_wait_before_a_launch(xp: Any) -> None:
     main, side = tcuda.Stream(), tcuda.Stream()
@@ -174,7 +217,7 @@ def test_a_pickled_error_has_its_race(xp: Any) -> None:
             x += 1
         tcuda.synchronize()
     copied = pickle.loads(pickle.dumps(caught.value))
-    assert [str(error) for error in copied.errors] == [str(report[0])]
+    assert str(copied) == str(caught.value) == str(report[0])
     assert copied.errors[0].race == report[0]
 
 

@@ -52,7 +52,7 @@ def test_a_race_at_the_place_is_counted_and_not_told(conditions: dict[str, Any])
         report = run()
     assert not report
     assert report.suppressed == 1
-    assert report.summary == "0 races in 2 operations; 1 suppressed"
+    assert report.summary == "No race in 2 operations; 1 suppressed"
     assert report.as_dict()["suppressed"] == 1
     assert len(run()) == 1
 
@@ -105,8 +105,9 @@ def test_other_races_of_an_operation_are_raised() -> None:
     with check() as report, suppress(function="fill_on_purpose"):
         for place in range(6):
             (fill if place in (2, 4) else fill_on_purpose)(place)
-        with pytest.raises(CUDASanitizerErrors, match="detected 2 errors"):
+        with pytest.raises(CUDASanitizerErrors) as caught:
             tell(side, "add", *[access(place, label=f"x{place}") for place in range(6)])
+    assert len(caught.value.errors) == 2
     assert ([found.current.argument for found in report], report.suppressed) == (["x2", "x4"], 4)
 
 

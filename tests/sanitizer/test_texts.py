@@ -91,7 +91,15 @@ def test_the_whole_text_of_a_race(runtime: Runtime) -> None:
         previous=written(main.cuda_stream, 12, region=(0x0FF0, 4, (128,), (4,))),
         allocation=FoundAllocation(stack=stack(("make", PROGRAM, 3), ("step", PROGRAM, 10))),
     )
-    assert str(described(found)) == (
+    race = described(found)
+    assert str(race) == (
+        "read after write\n"
+        f"   {PROGRAM}:12  fill writes memory on main of device 0\n"
+        f"   {PROGRAM}:14  add reads x on side of device 0\n"
+        "   both touch elements 0 to 63 of x\n"
+        f"   missing: side.wait_stream(main) before {PROGRAM}:14"
+    )
+    assert str(UnsynchronizedAccessError.of(race)) == (
         "============================\n"
         "CSAN detected a possible data race on tensor with data pointer 4096\n"
         f"Access by stream {side.cuda_stream} during kernel:\n"
@@ -156,7 +164,8 @@ def test_a_race_of_the_host_asks_for_a_synchronization(runtime: Runtime) -> None
     main = tcuda.Stream()
     host = FoundAccess(operation="read", kind="read", device=-1, stream=0, host=True, stack=stack(("f", PROGRAM, 9)))
     race = described(FoundRace(host, written(main.cuda_stream, 8, operation="copy")))
-    assert "Access by the host during kernel:\nread\nreading from\nWith stack trace:" in str(race)
+    torchs = str(UnsynchronizedAccessError.of(race))
+    assert "Access by the host during kernel:\nread\nreading from\nWith stack trace:" in torchs
     assert race.missing.call == "main.synchronize()"
     assert race.missing.sentence == "`main.synchronize()` before line 9 of program.py orders them."
     assert race.current.stream_name == "the host"
@@ -342,6 +351,33 @@ def test_frames_of_tcuda_are_left_out(name: str, runtime: Runtime) -> None:
     race = described(found)
     assert [frame.line for frame in race.current.stack] == [3, 8]
     assert [frame.filename for frame in race.previous.stack] == [inner]
+
+
+PACKAGES = "/venv/lib/python3.11/site-packages"
+
+
+def test_a_stack_begins_at_the_function_that_pytest_calls(runtime: Runtime) -> None:
+    fixture, test = f"{PROGRAM}/conftest.py", f"{PROGRAM}/test_step.py"
+    frames = stack(
+        ("steps", fixture, 4),
+        ("call_fixture_func", f"{PACKAGES}/_pytest/fixtures.py", 930),
+        ("test_step", test, 9),
+        ("pytest_pyfunc_call", f"{PACKAGES}/_pytest/python.py", 187),
+        ("_multicall", f"{PACKAGES}/pluggy/_callers.py", 121),
+        ("<module>", "/venv/bin/pytest", 8),
+    )
+    race = described(FoundRace(FoundAccess(stack=frames), FoundAccess()))
+    assert [(frame.filename, frame.line) for frame in race.current.stack] == [(fixture, 4), (test, 9)]
+
+
+def test_a_file_of_pytest_is_no_place_of_a_mend(runtime: Runtime) -> None:
+    frames = stack(
+        ("funcargs", f"{PACKAGES}/_pytest/runner.py", 7),
+        ("test_step", PROGRAM, 9),
+        ("pytest_pyfunc_call", f"{PACKAGES}/_pytest/python.py", 187),
+    )
+    race = described(FoundRace(FoundAccess(stack=frames, stream=0xABC0), FoundAccess(stream=0xABD0)))
+    assert race.missing.before == ("test_step", PROGRAM, 9)
 
 
 def test_the_demo_is_a_program_of_a_user(runtime: Runtime) -> None:

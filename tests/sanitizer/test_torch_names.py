@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
 import pytest
 
@@ -31,17 +32,21 @@ def test_torchs_names_are_there() -> None:
     assert parameters[:4] == ["data_ptr", "allocation_stack_trace", "current_access", "previous_access"]
 
 
-def test_the_switch_raises_until_it_is_turned_off() -> None:
+def test_the_switch_prints_and_raises_until_it_is_turned_off(capsys: pytest.CaptureFixture[str]) -> None:
     assert not cuda_sanitizer.enabled
     enable_cuda_sanitizer()
     enable_cuda_sanitizer()
     try:
         assert cuda_sanitizer.enabled
-        with pytest.raises(CUDASanitizerErrors):
+        with pytest.raises(CUDASanitizerErrors, match="^detected 1 errors$") as caught:
             race()
         assert len(cuda_sanitizer.report) == 1
     finally:
         cuda_sanitizer.disable()
+    (error,) = caught.value.errors
+    assert "CSAN detected a possible data race" in str(error)
+    assert capsys.readouterr().err == f"{error}\n"
+    assert str(pickle.loads(pickle.dumps(caught.value))) == "detected 1 errors"
     cuda_sanitizer.disable()
     assert not cuda_sanitizer.enabled
     assert _detector._started is None

@@ -68,7 +68,7 @@ def test_a_report_names_the_kernel_the_line_the_thread_and_the_memory(program: P
     assert read.allocation is not None
     assert [frame.filename for frame in read.allocation.stack] == [__file__]
     assert report.count(read) == 4
-    assert report.summary.startswith("0 races and 1 read of unwritten memory in ")
+    assert report.summary.startswith("No race, and 1 read of unwritten memory, seen 4 times, in ")
     assert (report.races, report.unwritten_reads, bool(report)) == ((), (read,), True)
     assert isinstance(read, Finding)
     assert not isinstance(read, Race)
@@ -136,8 +136,9 @@ def test_a_check_raises(program: Program, capsys: pytest.CaptureFixture[str]) ->
         program.launch()
     (error,) = caught.value.errors
     assert isinstance(error, UnwrittenReadError)
-    assert str(error) == str(error.read)
-    assert capsys.readouterr().err.startswith("Read of unwritten memory in the kernel `scale`")
+    assert str(caught.value) == str(error) == str(error.read)
+    assert str(error).startswith("Read of unwritten memory in the kernel `scale`")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_check_warns_at_the_launch(program: Program) -> None:

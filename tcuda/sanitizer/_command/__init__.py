@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAME = "sanitize"
-_WITH_VALUE = ("--html", "--suppress")
+_WITH_VALUE = ("--html", "--junit", "--sarif", "--suppress")
 """The options that take the next argument as their value. All other options take a value only after ``=``."""
 
 _LONGEST_NUMBER = 15
@@ -70,6 +70,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "program to stderr",
     )
     parser.add_argument("--html", metavar="PAGE", type=Path, help="write a page that shows the races on a timeline")
+    parser.add_argument(
+        "--sarif", metavar="FILE", type=Path, help="write the races as SARIF 2.1.0, which code hosts and editors show"
+    )
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="write the races as failed tests of JUnit's format")
     parser.add_argument(
         "--emulated",
         metavar="N",

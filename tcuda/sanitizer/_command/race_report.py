@@ -1,4 +1,4 @@
-"""The places to which the report of ``tcuda sanitize`` goes: the terminal, a file of JSON, and a page."""
+"""The places to which the report of ``tcuda sanitize`` goes: the terminal, GitHub, and files of four formats."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tcuda._base.outputs import PAGE, Kind, require_free
 from tcuda._base.terminal import working
 from tcuda.sanitizer._command.defaults import STDOUT
 from tcuda.sanitizer._command.race_summary import Summary
+from tcuda.sanitizer._formats import TOOL, github_lines, junit, runs_on_github, sarif
 from tcuda.sanitizer._page import render
 
 if TYPE_CHECKING:
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-_GENERATOR, _COMMAND = "generator", "tcuda sanitize"
+_GENERATOR = "generator"
 
-REPORT = Kind("report", b"{", f'"{_GENERATOR}": "{_COMMAND}"'.encode())
+REPORT = Kind("report", b"{", f'"{_GENERATOR}": "{TOOL}"'.encode())
 """The files of JSON, which name the command first."""
+
+SARIF = Kind("SARIF file", b"{", f'"name": "{TOOL}"'.encode())
+JUNIT = Kind("JUnit file", b"<?xml", f'<testsuites name="{TOOL}"'.encode())
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Output:
         stdout: The file for JSON without a name.
         json: The file for JSON, or ``STDOUT``; None for no JSON.
         html: The page; None for no page.
+        sarif: The file for SARIF; None for no such file.
+        junit: The file for JUnit; None for no such file.
         syncs: Whether the summary shows the synchronisations.
         possible: Whether possible races count for the exit status.
         folder: The folder from which the names of files count. The program may change the current folder.
@@ -44,6 +50,8 @@ class Output:
     stdout: TextIO
     json: str | None
     html: Path | None
+    sarif: Path | None
+    junit: Path | None
     syncs: bool
     possible: bool
     folder: Path
@@ -73,19 +81,27 @@ class Output:
             Summary(self.screen, self.folder).show(report, syncs=self.syncs, possible=self.possible)
             for name in written:
                 self.screen.print(f"wrote {printable(name)}")
+            if runs_on_github():
+                for line in github_lines(report, self.folder):
+                    print(line, file=self.screen.file)  # without the console, which breaks long lines
         if failures:
             raise failures[0]
 
     def _files(self, report: Mapping[str, Any]) -> Iterator[tuple[str, Kind, Callable[[], bytes]]]:
         """Yield the name, the kind and the function of the content of each file."""
+        program = " ".join(report["program"]["arguments"])
         if self.json is not None and self.json != STDOUT:
             yield self.json, REPORT, lambda: f"{_json(report)}\n".encode()
         if self.html is not None:
-            yield str(self.html), PAGE, lambda: render(report, " ".join(report["program"]["arguments"])).encode()
+            yield str(self.html), PAGE, lambda: render(report, program).encode()
+        if self.sarif is not None:
+            yield str(self.sarif), SARIF, lambda: f"{json.dumps(sarif(report, self.folder), indent=2)}\n".encode()
+        if self.junit is not None:
+            yield str(self.junit), JUNIT, lambda: junit(report, self.folder, program, possible=self.possible).encode()
 
 
 def _json(report: Mapping[str, Any]) -> str:
-    return json.dumps({_GENERATOR: _COMMAND, **report}, indent=2)
+    return json.dumps({_GENERATOR: TOOL, **report}, indent=2)
 
 
-__all__ = ["REPORT", "Output"]
+__all__ = ["JUNIT", "REPORT", "SARIF", "Output"]

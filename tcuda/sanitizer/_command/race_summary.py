@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._base.console import print_table
 from tcuda._base.messages import printable
+from tcuda.sanitizer._causes import causes_of, mends_of
+from tcuda.sanitizer._words import lines_of, place_text, several, total_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
@@ -57,17 +59,16 @@ class Summary:
             self._screen.print(f"The program failed: {printable(failure)}")
         number = 1
         for kind, more in _KINDS.items():
-            self._show_races(report[kind], number, more)
-            number += len(report[kind])
+            number += self._show_races(report[kind], number, more)
         if number > 1:
             self._screen.print()
         if syncs:
             self._show_syncs(report["syncs"])
-        self._screen.print(_total(report))
+        self._screen.print(total_of(report))
         unfinished = report["children"]["unfinished"]
         if unfinished:
             self._screen.print(
-                f"{_several(unfinished, 'child process', 'child processes')} did not finish, so that later races there "
+                f"{several(unfinished, 'child process', 'child processes')} did not finish, so that later races there "
                 "are missing here."
             )
         if not report["operations"]:
@@ -75,44 +76,21 @@ class Summary:
         if report["possible"] and not report["races"] and not report["unwritten_reads"] and not possible:
             self._screen.print(_ONLY_POSSIBLE)
 
-    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: tuple[str, str]) -> None:
-        for number, race in enumerate(races[:_MOST_SHOWN], start):
-            self._screen.print()
-            for line in self._race(number, race):
-                self._screen.print(line)
-        more = len(races) - _MOST_SHOWN
-        if more > 0:
-            self._screen.print(f"\nand {_several(more, *noun)}; --json and --html show all")
-
-    def _race(self, number: int, race: Mapping[str, Any]) -> Iterator[str]:
-        words = race["words"]
-        times = "" if race["count"] == 1 else f", {race['count']:,} times"
-        yield f"{number}. {printable(words['title'])}{times}"
-        for side in words["sides"]:
-            source = f": {side['source']}" if side["source"] else ""
-            launch = f", in the graph launched at {self._place(side['launch'])}" if side["launch"] else ""
-            yield f"   {self._place(side['place'])}  {printable(side['text'] + source)}{launch}"
-        places = {place["what"]: self._place(place) for place in words["places"]}
-        allocated = f", allocated at {places.pop('allocated at')}" if "allocated at" in places else ""
-        if words["shared"] is not None:
-            yield f"   {printable(words['shared'])}{allocated}"
-        for what, place in places.items():
-            yield f"   {what} {place}"
-        if race["processes"]:
-            yield f"   in {_children(race['processes'])}"
-        if words["doubt"]:
-            yield f"   possible: {printable(words['doubt'])}"
-        missing = words["missing"]
-        if missing["call"] and missing["place"] and "kernel" not in race:
-            yield f"   missing: {printable(missing['call'])} before {self._place(missing['place'])}"
-        else:
-            yield f"   {'missing: ' if missing['call'] else ''}{printable(missing['sentence'])}"
-
-    def _place(self, place: Mapping[str, Any] | None) -> str:
-        return "unknown line" if place is None else self._line(place["file"], place["line"])
-
-    def _line(self, file: str, line: int) -> str:
-        return f"{printable(file.removeprefix(self._folder))}:{line}"
+    def _show_races(self, races: Sequence[Mapping[str, Any]], start: int, noun: tuple[str, str]) -> int:
+        """Show the first finding of each cause, and return the number of causes."""
+        causes = causes_of(races)
+        for number, cause in enumerate(causes[:_MOST_SHOWN], start):
+            title, *lines = lines_of(races[cause[0]], self._folder)
+            self._screen.print(f"\n{number}. {printable(title)}")
+            for line in lines:
+                self._screen.print(f"   {'  '.join(map(printable, line.strip().split('  ')))}")
+            mends = mends_of(races, cause, self._folder)
+            if mends:
+                self._screen.print(f"   {printable(mends)}")
+        more = sum(map(len, causes[_MOST_SHOWN:]))
+        if more:
+            self._screen.print(f"\nand {several(more, *noun)}; --json and --html show all")
+        return len(causes)
 
     def _show_syncs(self, syncs: list[Mapping[str, Any]]) -> None:
         if not syncs:
@@ -120,39 +98,12 @@ class Summary:
             return
         most = sorted(syncs, key=lambda sync: -sync["count"])[:_MOST_SHOWN]
         rows = [
-            (f"{sync['count']:,}", printable(sync["call"]), self._line(sync["file"], sync["line"])) for sync in most
+            (f"{sync['count']:,}", printable(sync["call"]), printable(place_text(sync, self._folder))) for sync in most
         ]
         print_table(self._screen, ("host waited", "call", "line"), rows)
         if len(syncs) > _MOST_SHOWN:
-            self._screen.print(f"and {_several(len(syncs) - _MOST_SHOWN, 'more line')}; --json and --html show all")
+            self._screen.print(f"and {several(len(syncs) - _MOST_SHOWN, 'more line')}; --json and --html show all")
         self._screen.print()
-
-
-def _total(report: Mapping[str, Any]) -> str:
-    races, reads = report["races"], report["unwritten_reads"]
-    operations = _several(report["operations"], "operation")
-    suppressed = f"; {report['suppressed']:,} suppressed" if report["suppressed"] else ""
-    possible = f"; {_several(len(report['possible']), 'possible race')}" if report["possible"] else ""
-    if not races and not reads and not report["operations"]:
-        return "No operation was watched."
-    found = f"{_several(len(races), 'race')}, seen {_times(races)}," if races else "No race"
-    if reads:
-        unwritten = _several(len(reads), "read of unwritten memory", "reads of unwritten memory")
-        found += f"{',' if not races else ''} and {unwritten}, seen {_times(reads)},"
-    return f"{found} in {operations}{possible}{suppressed}."
-
-
-def _times(findings: Sequence[Mapping[str, Any]]) -> str:
-    return _several(sum(found["count"] for found in findings), "time")
-
-
-def _children(processes: Sequence[int]) -> str:
-    distinct = sorted(set(processes))
-    return f"child process {distinct[0]}" if len(distinct) == 1 else f"{len(distinct):,} child processes"
-
-
-def _several(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 __all__ = ["Summary"]

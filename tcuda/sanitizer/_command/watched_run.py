@@ -21,8 +21,9 @@ from tcuda._base.wings import wing_module
 from tcuda._device._sync_debug import SyncCounter
 from tcuda._runtime import is_emulated
 from tcuda.sanitizer import _process_reports, _words, check
+from tcuda.sanitizer._causes import KINDS, add_causes
 from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
-from tcuda.sanitizer._command.race_report import REPORT, Output
+from tcuda.sanitizer._command.race_report import JUNIT, REPORT, SARIF, Output
 from tcuda.sanitizer._suppressions import VARIABLE as SUPPRESSIONS
 from tcuda.sanitizer._suppressions import read_suppressions
 from tcuda.sanitizer._variables import enabling
@@ -40,9 +41,6 @@ _MOST_SUPPRESSIONS = 1 << 20  # bytes of a file
 _PARTS = ("current", "previous", "allocation", "previous_allocation")
 _STACKS = {"stack", "launch_stack", "freed_stack"}
 """The parts of a race that have stacks, and the names of the stacks."""
-
-_OF_ACCESS = ("operation", "argument", "kind", "stream_name", "stack", "launch_stack", "line")
-"""What equal accesses of several processes have in common; an access in a kernel has its line in the source, too."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -80,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
     if screen.is_terminal:  # the program may say nothing for long
         screen.print(f"Watching {printable(' '.join(options.program))}: the report follows at the end of the program.")
     with _stdout_for_json(options.json) as stdout:
-        output = Output(screen, stdout, options.json, options.html, options.syncs, options.possible, Path.cwd())
+        files = {name: getattr(options, name) for name in ("json", "html", "sarif", "junit")}
+        output = Output(screen, stdout, syncs=options.syncs, possible=options.possible, folder=Path.cwd(), **files)
         status = _run(options, start, output)
     try:
         sys.stdout.flush()
@@ -108,7 +107,7 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
                 children = _process_reports.read(folder)
                 shutil.rmtree(folder, ignore_errors=True)
                 found = with_children(report.as_dict(), children)
-                found = _of_program(found, command)
+                found = add_causes(_of_program(found, command))
                 if counter is not None:
                     found["syncs"] = counter.counts()
             found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
@@ -136,7 +135,8 @@ def _of_program(report: dict[str, Any], command: Container[str]) -> dict[str, An
 def _outputs(options: argparse.Namespace) -> list[tuple[Path, Kind]]:
     """Return the files of the report, and their kinds."""
     json = None if options.json in (None, STDOUT) else Path(options.json)
-    return [(path, kind) for path, kind in ((options.html, PAGE), (json, REPORT)) if path is not None]
+    files = ((options.html, PAGE), (json, REPORT), (options.sarif, SARIF), (options.junit, JUNIT))
+    return [(path, kind) for path, kind in files if path is not None]
 
 
 def _named_files(words: Sequence[str]) -> list[Path]:
@@ -220,7 +220,7 @@ def with_children(report: dict[str, Any], children: _process_reports.Found) -> d
 
     A race that several processes have found is kept once. ``"processes"`` of a race has the processes.
     """
-    for kind in ("races", "unwritten_reads", "possible"):
+    for kind in KINDS:
         known = {_same(race): race for race in report[kind]}
         for race in known.values():
             race["processes"] = []
@@ -238,11 +238,8 @@ def with_children(report: dict[str, Any], children: _process_reports.Found) -> d
 
 
 def _same(race: dict[str, Any]) -> str:
-    """Return what equal races of several processes have in common: the operations, their streams and their lines."""
-    accesses = [
-        [access and access.get(part) for part in _OF_ACCESS] for access in (race.get("previous"), race["current"])
-    ]
-    return json.dumps([race["kind"], race.get("use_after_free"), race.get("missing"), accesses])
+    """Return what equal races of several processes have in common: the words."""
+    return json.dumps([race["kind"], race["words"]])
 
 
 @contextlib.contextmanager

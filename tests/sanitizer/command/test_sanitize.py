@@ -15,7 +15,7 @@ import pytest
 from support.browser import embedded, needs_browser, show_page
 from support.environments import NO_GPU, environment
 from support.folders import TESTS
-from support.race_reports import race, report, unwritten_read
+from support.race_reports import FILE, SIDE, access, race, report, unwritten_read
 from support.terminal import run_on_terminal, without_colours
 from tcuda._base.console import console
 from tcuda.cli import main
@@ -554,13 +554,27 @@ def summary(content: dict[str, Any], capsys: pytest.CaptureFixture[str], **more:
 
 
 def test_the_summary_shows_the_first_races_and_counts_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = summary(report(*(race(count=number) for number in range(1, 14)), suppressed=1), capsys)
+    races = [race(count=number, current=access("add", "read", SIDE + number, 14)) for number in range(1, 14)]
+    for found in races:
+        found["advice"] += f" {found['count']}"
+    lines = summary(report(*races, suppressed=1), capsys)
     assert [line for line in lines if re.match(r"\d+\. ", line)] == [
         "1. read after write",
         *(f"{number}. read after write, {number} times" for number in range(2, 11)),
     ]
     assert "and 3 more races; --json and --html show all" in lines
     assert lines[-1] == "13 races, seen 91 times, in 20 operations; 1 suppressed."
+
+
+def test_the_summary_has_one_entry_for_races_that_one_call_mends(capsys: pytest.CaptureFixture[str]) -> None:
+    races = [race(current=access("add", "read", SIDE, line), before={"file": FILE, "line": line}) for line in (14, 15)]
+    lines = summary(report(*races, race(doubt="It is not known.")), capsys)
+    assert [line for line in lines if re.match(r"\d+\. ", line)] == [
+        "1. read after write",
+        "2. possible read after write",
+    ]
+    assert lines[6] == f"   one call mends these 2: also {FILE}:15"
+    assert lines[-1] == "2 races, seen 2 times, in 20 operations; 1 possible race."
 
 
 @pytest.mark.parametrize(
@@ -578,8 +592,8 @@ def test_the_summary_counts_the_larger_elements(
     previous: Any, current: Any, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = race()
-    for access, values in (("previous", previous), ("current", current)):
-        found[access] |= dict(zip(("element_range", "itemsize", "shape"), values, strict=True))
+    for side, values in (("previous", previous), ("current", current)):
+        found[side] |= dict(zip(("element_range", "itemsize", "shape"), values, strict=True))
     assert f"   both touch {words}" in summary(report(found), capsys)
 
 

@@ -24,6 +24,7 @@ from support.race_reports import (
 )
 from support.snapshots import NASTY
 from tcuda.sanitizer import _words as sanitizer_words
+from tcuda.sanitizer._causes import add_causes
 from tcuda.sanitizer._page import render
 
 if TYPE_CHECKING:
@@ -375,3 +376,16 @@ def test_every_control_has_a_name_and_can_be_reached(tmp_path: Path) -> None:
         return controls.length > 8 ? left.map((each) => each.outerHTML).join() : "too few";
     """
     assert after(code, several(), tmp_path) == ""
+
+
+def test_a_browser_has_one_entry_for_races_that_one_call_mends(tmp_path: Path) -> None:
+    races = [race(current=access("add", "read", SIDE, line), before={"file": FILE, "line": line}) for line in (14, 15)]
+    script = """
+        const rows = [...page.querySelectorAll("#list button")];
+        const before = rows.map((row) => row.querySelector(".mends").textContent);
+        page.querySelector(".fix .others button").click();
+        return [before, page.getElementById("race").dataset.place, page.getElementById("list-note").textContent];
+    """
+    before, place, note = use_page(render(add_causes(report(*races)), "train.py"), tmp_path, script)
+    assert before == [f"one call mends these 2: also {FILE}:15"]
+    assert (place, note) == ("1", "1 cause of 2 races")

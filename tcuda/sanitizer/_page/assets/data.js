@@ -24,6 +24,18 @@ const raceTitle = (race) => capital(race.words.title.replaceAll("`", ""));
 /** Return what both accesses do, in words; a finding of one access has the same words for both. */
 const wordsOf = (race, access) => race.words.sides.at(access === race.previous ? 0 : -1);
 
+const causes = new Map();
+
+const causeKey = (place) => data.races[place].cause ?? -1 - place; // a race without a cause is a cause of its own
+
+for (const place of data.races.keys()) causes.set(causeKey(place), [...(causes.get(causeKey(place)) ?? []), place]);
+
+/** Return the places of the races that one call mends, the race to mend first at the front. */
+const racesWithCauseOf = (place) => causes.get(causeKey(place));
+
+/** Return what one call mends, in words; null if the call mends this race only. */
+const mendsText = (race) => (race.cause === null ? null : data.causes[race.cause - 1]);
+
 const isHost = (thing) => thing.device < 0;
 
 /** Return the name of the stream of an access, as the program calls the stream. */

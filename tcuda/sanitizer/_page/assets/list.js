@@ -16,6 +16,7 @@ const raceList = (() => {
 
   function found() {
     const words = byId("find").value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!words.length) return [...causes.values()].map(([first]) => first);
     return texts.flatMap((text, place) => (words.every((word) => text.includes(word)) ? [place] : []));
   }
 
@@ -25,7 +26,8 @@ const raceList = (() => {
     const button = element("button", { className: race.useAfterFree ? "freed" : "" },
       element("b", {}, raceTitle(race)),
       ...(race.count > 1 ? [element("i", { className: "times" }, `${countText(race.count)} times`)] : []),
-      ...(race.isSingle ? [] : [line(race.previous)]), line(race.current));
+      ...(race.isSingle ? [] : [line(race.previous)]), line(race.current),
+      ...(mendsText(race) && racesWithCauseOf(place)[0] === place ? [element("i", { className: "mends" }, mendsText(race))] : []));
     button.dataset.place = place;
     if (place === chosen) button.setAttribute("aria-current", "true");
     button.addEventListener("click", () => choose(place));
@@ -42,7 +44,9 @@ const raceList = (() => {
     more.textContent = `Show all ${countText(places.length)}`;
     const noun = data.unwritten ? "finding" : "race";
     byId("list-note").textContent = [
-      places.length === data.races.length ? countOf(places.length, noun) : `${countText(places.length)} of ${countOf(data.races.length, noun)}`,
+      places.length === data.races.length ? countOf(places.length, noun)
+        : byId("find").value.trim() ? `${countText(places.length)} of ${countOf(data.races.length, noun)}`
+          : `${countOf(places.length, "cause")} of ${countOf(data.races.length, noun)}`,
       data.found > data.races.length && `the first of ${countText(data.found)}; the JSON has all`,
     ].filter(Boolean).join(", ");
   }
@@ -74,5 +78,5 @@ const raceList = (() => {
     if (data.races.length) choose(first);
   }
 
-  return { start };
+  return { start, choose };
 })();

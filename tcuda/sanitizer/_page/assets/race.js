@@ -58,12 +58,24 @@ const raceView = (() => {
       ...stackFold("Stack of the launch", current.launchStack));
   }
 
-  function fixBox({ isSingle, words: { missing } }) {
+  /** Return the other races that the missing call mends, as buttons. */
+  function others(place) {
+    const buttons = racesWithCauseOf(place).filter((other) => other !== place).map((other) => {
+      const { current } = data.races[other];
+      const button = element("button", { className: "plain" }, `${current.operation} ${placeText(accessSite(current))}`);
+      button.addEventListener("click", () => raceList.choose(other));
+      return element("li", {}, button);
+    });
+    return fold(capital(mendsText(data.races[place])), element("ol", { className: "others" }, ...buttons));
+  }
+
+  function fixBox({ isSingle, words: { missing } }, place) {
     const where = missing.place ? ` before ${baseName(missing.place.file)}:${missing.place.line}` : "";
     return element("div", { className: "fix" },
       element("h3", {}, isSingle ? "Mend" : "Missing"),
       element("p", {}, ...(missing.call ? [code(missing.call), where] : withCode(missing.sentence))),
-      ...(missing.call && missing.says_more ? [element("p", { className: "hint" }, ...withCode(missing.sentence))] : []));
+      ...(missing.call && missing.says_more ? [element("p", { className: "hint" }, ...withCode(missing.sentence))] : []),
+      ...(racesWithCauseOf(place).length > 1 ? [others(place)] : []));
   }
 
   function memorySection(race) {
@@ -112,7 +124,7 @@ const raceView = (() => {
       element("h2", { id: "race-title" }, raceTitle(race), ...(race.useAfterFree ? [element("small", {}, race.kind)] : []),
         ...(race.count > 1 ? [element("small", {}, `${countText(race.count)} times`)] : [])),
       ...(race.words.doubt ? [element("p", { className: "doubt" }, ...withCode(race.words.doubt))] : []),
-      fixBox(race),
+      fixBox(race, place),
       element("div", { className: "accesses" },
         ...(race.isSingle ? [accessCard("Read", race, race.current)] : [accessCard("First", race, race.previous), accessCard("Second", race, race.current)])),
       race.kernel ? launchSection(race) : timelineSection(race),
