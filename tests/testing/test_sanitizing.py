@@ -125,7 +125,7 @@ def test_the_page_has_the_races_of_all_tests(
             f"{TESTS}def test_other(): race()\n", *EMULATED, "--tcuda-sanitize", "--tcuda-html=races.html", *processes
         )
         result.assert_outcomes(passed=1, failed=2)
-        result.stdout.fnmatch_lines(["2 races, *", f"wrote {page}"])
+        result.stdout.fnmatch_lines(["1 race, seen 2 times, *", f"wrote {page}"])
         assert page.read_text().startswith("<!DOCTYPE html>")
 
 
