@@ -8,6 +8,7 @@ import numpy as np
 
 from tcuda.emulation.arrays.functions import LINALG
 from tcuda.emulation.cupyx.scipy.held import computed
+from tcuda.emulation.numbers import linear_algebra
 
 _TYPES = "fdFD"
 
@@ -62,7 +63,7 @@ def gels(a: Any, b: Any) -> Any:
 
 
 def _nearest(a: Any, b: Any) -> Any:
-    return np.linalg.lstsq(a, b, rcond=None)[0].astype(a.dtype)
+    return linear_algebra.lstsq(a, b)[0]
 
 
 def posv(a: Any, b: Any) -> Any:
@@ -104,5 +105,6 @@ def _from_factor(factor: Any, b: Any, lower: bool, dtype: np.dtype[Any]) -> Any:
     triangle = np.tril(given) if lower else np.tril(np.swapaxes(given, -1, -2).conj())
     right = b.astype(dtype)
     columns = right[..., None] if b.ndim < given.ndim else right
-    half = np.linalg.solve(triangle, columns)
-    return np.linalg.solve(np.swapaxes(triangle, -1, -2).conj(), half).reshape(b.shape)
+    with linear_algebra.unchecked():  # CuPy does not look at the status
+        half = linear_algebra.solve(triangle, columns)
+        return linear_algebra.solve(np.swapaxes(triangle, -1, -2).conj(), half).reshape(b.shape)

@@ -16,6 +16,7 @@ from tcuda.emulation.arrays.functions import LINALG, named
 from tcuda.emulation.cupyx.scipy.host_modules import scipy_module
 from tcuda.emulation.cupyx.scipy.namespaces import of_scipy
 from tcuda.emulation.devices.strided import Strided
+from tcuda.emulation.numbers import linear_algebra
 
 _HERE = "tcuda.emulation.cupyx.signal"
 _MOST_TAPS = 32
@@ -177,7 +178,7 @@ def mvdr(x: Any, sv: Any, calc_cov: bool = True) -> npt.NDArray[Any]:
         raise ValueError("Matrix has more sensors than samples. Transpose it: each row is a sensor")
     if x.shape[0] != sv.shape[0]:
         raise ValueError("Steering Vector and input data do not align")
-    weights = np.linalg.inv(np.cov(x, dtype=x.dtype) if calc_cov else x).dot(sv)
+    weights = linear_algebra.inv(np.cov(x, dtype=x.dtype) if calc_cov else x).dot(sv)
     return weights / sv.conj().dot(weights)  # type: ignore[no-any-return]
 
 

@@ -17,7 +17,6 @@ from tcuda.emulation.devices import memory
 from tcuda.emulation.devices.operands import Operands, Results, StandIns, alias_of, parts
 from tcuda.emulation.devices.strided import ARRAYS, KINDS, Strided, of_class, too_large
 from tcuda.emulation.numbers import bfloat16
-from tcuda.emulation.numbers.bfloat16 import is_bfloat16
 from tcuda.emulation.numbers.floating_point import quietly
 from tcuda.emulation.work import accesses, active_trace, passed_marks, selected_elements
 
@@ -315,8 +314,8 @@ def call(
     require_current_device(operands.arrays)
     told = function, args, kwargs
     for array in operands.arrays:
-        if is_bfloat16(array._host.dtype):
-            function = bfloat16.of_device(function)
+        if bfloat16.is_small(array._host.dtype):
+            function = bfloat16.of_device(function, array._host.dtype)
             break
     out = (kwargs or {}).get("out")
     if out is not None:

@@ -129,3 +129,16 @@ def test_a_call_may_be_made_in_another_call() -> None:
         return float(quietly(quietly, np.divide, 1.0, 0.0) + np.float64(1.0) / np.float64(0.0))
 
     assert quietly(nested) == float("inf")
+
+
+def test_sums_and_products_of_half_precision_are_rounded_once() -> None:
+    host = np.arange(1, 241, dtype="f4").reshape(2, 30, 4)
+    for name in ("sum", "nansum"):
+        found = getattr(xp, name)(xp.asarray(host, dtype="f2"), axis=1)
+        assert found.dtype == np.float16
+        np.testing.assert_array_equal(found.get(), host.sum(axis=1).astype("f2"))
+    factors = np.linspace(0.9, 1.1, 40, dtype="f2").reshape(20, 2)
+    expected = factors.astype("f4").prod(axis=0)
+    for name in ("prod", "nanprod"):
+        np.testing.assert_array_equal(getattr(xp, name)(xp.asarray(factors), axis=0).get(), expected.astype("f2"))
+    assert xp.sum(xp.ones((2, 2), "f2"), axis=0, dtype="f4").dtype == np.float32

@@ -263,3 +263,12 @@ def test_dtypes_of_results_are_those_of_a_gpu():
         if found != expected:
             wrong[case] = found, expected
     assert not wrong
+
+
+def test_solvers_of_lapack_compute_in_the_precision_of_the_array():
+    matrix, right = map(tcuda.xp.asarray, ill_conditioned("f4", 1e-9))
+    found = cupyx.lapack.gels(matrix, right)
+    np.testing.assert_array_equal(found.get(), tcuda.xp.linalg.lstsq(matrix, right)[0].get())
+    factor = tcuda.xp.asarray([[1, 0], [1, 0]], dtype="f4")  # a pivot is zero
+    with cupyx.errstate(linalg="raise"):
+        assert not np.isfinite(cupyx.lapack.potrs(factor, tcuda.xp.ones(2, "f4"), True).get()).any()
