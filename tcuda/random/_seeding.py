@@ -224,11 +224,12 @@ def _integer(seed: object, function: str) -> int:
     """Return ``seed`` as an integer, as ``int()`` does.
 
     Raises:
-        OverflowError, TypeError, ValueError: ``seed`` is no number.
+        OverflowError: ``seed`` is infinite.
+        TypeError, ValueError: ``seed`` is no number.
     """
     try:
         return int(seed)  # type: ignore[call-overload, no-any-return]
-    except (OverflowError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         raise type(error)(f"{function}() takes an integer as the seed, such as 42; got {seed!r}.") from None
 
 

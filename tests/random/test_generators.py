@@ -136,9 +136,7 @@ class TestSeeds:
         np.testing.assert_array_equal(tcuda.get_rng_state_all(), before)
 
     @pytest.mark.parametrize("function", [tcuda.manual_seed, tcuda.manual_seed_all])
-    @pytest.mark.parametrize(
-        ("seed", "error"), [("a", ValueError), (None, TypeError), ([], TypeError), (float("inf"), OverflowError)]
-    )
+    @pytest.mark.parametrize(("seed", "error"), [("a", ValueError), (None, TypeError), ([], TypeError)])
     def test_a_seed_that_is_no_number_is_refused_by_the_name_of_the_call(
         self, runtime: Runtime, function: Any, seed: Any, error: type[Exception]
     ) -> None:

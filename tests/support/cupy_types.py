@@ -349,7 +349,8 @@ def _with(union: str, extra: str) -> str:
 
 def _operand(codes: str) -> str:
     """Return the type of a parameter from the entry that the table of operands has for it."""
-    sequence, of_host, number, scalar = (not code.isupper() for code in codes[:4])
+    # An argument of which CuPy only calls the methods (m) is mostly a mistake.
+    sequence, of_host, number, scalar = (not code.isupper() and code != "m" for code in codes[:4])
     if sequence and of_host:
         return "Convertible"
     if number and scalar:
