@@ -8,7 +8,7 @@ from importlib import metadata
 
 from support.folders import REPOSITORY
 
-_NAME = re.compile(r"(?!CUDA_ERROR_)(?:TCUDA|TORCH|PYTORCH|CUPY|CUDA|NCCL|XDG)_[A-Z_]+|CXX|PATH|HOME|TERM")
+_NAME = re.compile(r"(?!CUDA_ERROR_)(?:GITHUB|TCUDA|TORCH|PYTORCH|CUPY|CUDA|NCCL|XDG)_[A-Z_]+|CXX|PATH|HOME|TERM")
 
 
 def _variables_of_python() -> set[str]:
