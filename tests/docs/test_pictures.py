@@ -20,11 +20,13 @@ PAGE = '<html data-ready="true"><body><pre id="error"></pre>{}</body></html>'
 OVERHANGING = """
 const boxOf = (element) => element.getBoundingClientRect();
 const picture = page.querySelector("svg");
-const frames = [...picture.querySelectorAll("rect")].map(boxOf).sort((one, other) => one.width * one.height - other.width * other.height);
+const area = ({ width, height }) => width * height;
+const frames = [...picture.querySelectorAll("rect")].map(boxOf).sort((one, other) => area(one) - area(other));
 return [...picture.querySelectorAll("text")].filter((text) => {
   const { left, right, top, bottom } = boxOf(text);
   const [x, y] = [(left + right) / 2, (top + bottom) / 2];
-  const around = frames.find((frame) => frame.left < x && x < frame.right && frame.top < y && y < frame.bottom) ?? boxOf(picture);
+  const isAround = (frame) => frame.left < x && x < frame.right && frame.top < y && y < frame.bottom;
+  const around = frames.find(isAround) ?? boxOf(picture);
   return left < around.left + 4 || right > around.right - 4 || top < around.top || bottom > around.bottom;
 }).map((text) => text.textContent);
 """
