@@ -1,9 +1,9 @@
-"""Runs the programs and the commands of the pages with exactly what the pages install: ``python .ci/pages/run.py``.
+"""Runs the programs of the pages with exactly what the pages install: ``python .ci/pages/run.py [WHEEL]``.
 
 The tests run the same programs in the environment of the tests, which has more packages. A page that forgets a package
 passes there, and fails here. Each program runs in an environment with tcuda and what its page installs, and nothing
-else. The job of each page on CI runs, too, with the library of the page on tests of CuPy code. The exit status is 1 if
-a program or a command fails.
+else. The job of each page on CI runs, too, with the library of the page on tests of CuPy code. Without a wheel of
+tcuda, the script builds one. The exit status is 1 if a program or a step of a job fails.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> int:
     failures: list[Failure] = []
     with tempfile.TemporaryDirectory(prefix="tcuda-pages-") as folder:
         work = Path(folder)
-        wheel = wheel_in(work)
+        wheel = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else wheel_in(work)
         pages = defaultdict(list)
         for page in PAGES:
             if _PROGRAM.search(page.read_text()) and page.name not in _FOR_DEVELOPERS:
