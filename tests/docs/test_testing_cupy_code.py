@@ -46,8 +46,3 @@ def test_the_page_has_a_library_its_tests_and_three_ways_to_run_them() -> None:
     assert list(FILES) == ["smooth.py", "test_smooth.py"]
     assert len(COMMANDS) == 3
     assert FILES["test_smooth.py"].count("\ndef test_") == 3
-
-
-def test_the_job_in_ci_runs_the_command_of_the_page() -> None:
-    job = PAGE.partition("```yaml")[2].partition("```")[0]
-    assert "- run: python -m tcuda.emulation -m pytest\n" in job
