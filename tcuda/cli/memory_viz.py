@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Make a page of HTML from an allocator snapshot, with allocations over time, segments, and the "
         "stacks that allocated. The page needs no network, and no code in the snapshot is run.",
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="a file that _dump_snapshot() of tcuda or torch wrote")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        type=Path,
+        nargs="?",
+        help="a file that _dump_snapshot() of tcuda or torch wrote; without FILE, serve a page for dropped files",
+    )
     parser.add_argument("-o", "--output", metavar="PAGE", type=Path, help="the page to write (FILE with suffix .html)")
     parser.add_argument(
         "--compare",
@@ -37,6 +44,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         type=Path,
         help="another snapshot: show by site how much more or less memory OTHER has than FILE",
     )
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -49,6 +57,8 @@ def run(options: argparse.Namespace) -> None:
     """
     from tcuda._viz.memory import busiest, devices, peak_sentence, read_snapshot, render
 
+    if options.file is None:
+        return _serve(options)
     options.file.stat()  # A file that does not exist is reported before the errors of the output.
     if options.compare:
         options.compare.stat()
@@ -64,6 +74,30 @@ def run(options: argparse.Namespace) -> None:
         print(words)
     for device, comparison in zip(found, compared or (), strict=False):
         _print_comparison(device, comparison, stacks, options.file.name)
+    if options.open:
+        _open(output.absolute().as_uri())
+    return None
+
+
+def _serve(options: argparse.Namespace) -> None:
+    """Serve a page onto which a user drops snapshots, until Ctrl-C."""
+    from tcuda.cli.snapshot_server import SnapshotServer
+
+    if options.output or options.compare:
+        options.usage_error("--output and --compare need FILE")
+    with SnapshotServer() as server:
+        print(f"Drop a snapshot on {server.address} (Ctrl-C ends the command)", flush=True)
+        if options.open:
+            _open(server.address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def _open(address: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(address):
+        print(f"There is no browser to open; the page is at {address}")
 
 
 def _comparisons(found: list[Device], stacks: Stacks, other: Path) -> list[Comparison]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tcuda._base.arguments import a_kind, flag, function
 from tcuda._base.errors import UnwrittenMemoryError
@@ -102,7 +102,13 @@ class check(Scope):
         ...     return xp.ones(1000) * 2
     """
 
-    def __init__(self, mode: str = "raise", *, report: Report | None = None, possible: bool = False) -> None:
+    def __init__(
+        self,
+        mode: Literal["raise", "warn", "collect"] = "raise",
+        *,
+        report: Report | None = None,
+        possible: bool = False,
+    ) -> None:
         """Prepare a check; the block begins the check."""
         if report is not None and not isinstance(report, Report):
             raise TypeError(f"report must be a tcuda.sanitizer.Report or None; got {a_kind(report)}.")

@@ -12,7 +12,7 @@ import contextvars
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from tcuda._base.arguments import text
 from tcuda._base.user_code import is_library
@@ -42,14 +42,16 @@ if TYPE_CHECKING:
     from tcuda.sanitizer._race import Finding
     from tcuda.sanitizer._report import Report
 
-MODES = ("raise", "warn", "collect")
+Mode: TypeAlias = Literal["raise", "warn", "collect"]
+
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 _lock = threading.RLock()
 _active: tuple[ActiveCheck, ...] = ()
 _entered: contextvars.ContextVar[tuple[ActiveCheck, ...]] = contextvars.ContextVar("tcuda.sanitizer", default=())
 
 
-def checked_mode(mode: object) -> str:
+def checked_mode(mode: object) -> Mode:
     """Return a mode.
 
     Raises:
@@ -57,9 +59,10 @@ def checked_mode(mode: object) -> str:
         ValueError: ``mode`` is none of :data:`MODES`.
     """
     named = text(mode, "mode")
-    if named not in MODES:
-        raise ValueError(f"mode must be 'raise', 'warn' or 'collect'; got {named!r}.")
-    return named
+    for known in MODES:
+        if named == known:
+            return known
+    raise ValueError(f"mode must be 'raise', 'warn' or 'collect'; got {named!r}.")
 
 
 class ActiveCheck:

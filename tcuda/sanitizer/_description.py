@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tcuda.sanitizer._advice import missing_order
 from tcuda.sanitizer._doubt import doubt_of
 from tcuda.sanitizer._race import Race, access_of, allocation_of
-from tcuda.sanitizer._stacks import frames, users
+from tcuda.sanitizer._stacks import frames, is_asked_for, users
 from tcuda.sanitizer._stream_names import stream_names
 from tcuda.sanitizer._words import TOUCHES
 
@@ -65,11 +65,16 @@ def _stream(access: _core.RaceAccess) -> tuple[int, int] | None:
 
 
 def _neighbours(found: _core.Race) -> tuple[dict[str, Any], ...]:
-    """Return the steps of the program before the race; instead of its stack, each step has its place."""
+    """Return the steps of the program before the race.
+
+    Instead of its stack, each step has its place, and says whether tcuda made the event for itself.
+    """
     steps = []
     for step in found.recent:
-        place = next(iter(users(frames(step["stack"]))), None)
+        stack = frames(step["stack"])
+        place = next(iter(users(stack)), None)
         made = {name: value for name, value in step.items() if name != "stack"}
         made["file"], made["line"] = (None, None) if place is None else (place.filename, place.line)
+        made["own"] = step["kind"] in ("record", "wait") and not is_asked_for(stack)
         steps.append(made)
     return tuple(steps)

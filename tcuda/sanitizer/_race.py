@@ -259,6 +259,7 @@ class Race(Finding):
         doubt: Why the race is only possible, in a sentence for each access in doubt; None for a race that is exact.
         neighbours: The operations and waits before the race, oldest first, as the detector keeps them. On CUDA devices,
             a launch before the first allocation has no file and no line.
+            ``own`` says that tcuda made an event for itself, such as a copy between devices.
 
     Example:
         >>> side = tcuda.Stream()

@@ -27,6 +27,9 @@ _RUNPY = os.path.join(_STANDARD, "runpy.py")  # noqa: PTH118
 _STARTERS = tuple(os.path.join(_STANDARD, "multiprocessing", name) for name in ("spawn.py", "forkserver.py"))  # noqa: PTH118
 """The files whose functions are the command of a process that :mod:`multiprocessing` starts."""
 
+_ORDERS = tuple(os.path.join(_PACKAGE, *path, "") for path in (("streams",), ("accelerator",), ("emulation", "cuda")))  # noqa: PTH118
+"""The folders of the functions by which a program records events and waits for them."""
+
 
 class Frame(NamedTuple):
     """A frame of a stack.
@@ -93,6 +96,17 @@ def _is_own(filename: str) -> bool:
 
 def _is_command(stack: Sequence[Frame], place: int) -> bool:
     return stack[place].filename == "<string>" and place > 0 and stack[place - 1].filename in _STARTERS
+
+
+def is_asked_for(stack: Sequence[Frame]) -> bool:
+    """Return whether the program asked for an event: false for an event that tcuda made inside another call.
+
+    The function of tcuda that the program called decides. Without such a function, a library called the driver.
+    """
+    first = next(iter(users(stack)), None)
+    inside = itertools.takewhile(lambda frame: frame != first, stack)
+    called = [frame.filename for frame in inside if _is_own(frame.filename)][-1:]
+    return all(filename.startswith(_ORDERS) for filename in called)
 
 
 def summary(stack: Sequence[Frame]) -> traceback.StackSummary:

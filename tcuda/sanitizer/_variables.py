@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TORCHS, OURS, POSSIBLE = "TORCH_CUDA_SANITIZER", "TCUDA_SANITIZER", "TCUDA_SANITIZER_POSSIBLE"
 _OFF = ("", "0")
-_ON = {"1": "raise", **{mode: mode for mode in MODES}}
+_ON: dict[str, str] = {"1": "raise", **{mode: mode for mode in MODES}}
 
 
 def enable_as_asked(environment: Mapping[str, str]) -> None:

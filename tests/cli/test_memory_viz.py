@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from support.snapshots import (
 )
 from tcuda._viz.memory import page
 from tcuda.cli import main
+from tcuda.cli.snapshot_server import SnapshotServer
 
 
 def test_the_command_writes_a_page_next_to_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,3 +127,34 @@ def test_the_command_needs_no_cupy_and_no_runtime(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "snapshot.html").exists()
+
+
+def test_the_page_is_opened_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    path = write(tmp_path / "snapshot.pickle", two_devices())
+    assert main(["memory-viz", str(path), "--open"]) == 0
+    assert opened == [(tmp_path / "snapshot.html").as_uri()]
+
+
+def test_the_address_is_printed_if_no_browser_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+    path = write(tmp_path / "snapshot.pickle", two_devices())
+    assert main(["memory-viz", str(path), "--open"]) == 0
+    address = (tmp_path / "snapshot.html").as_uri()
+    assert capsys.readouterr().out.endswith(f"There is no browser to open; the page is at {address}\n")
+
+
+def test_without_a_file_the_command_serves_until_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: SnapshotServer) -> None:
+        raise KeyboardInterrupt
+
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(SnapshotServer, "serve_forever", interrupt)
+    assert main(["memory-viz", "--open"]) == 0
+    assert capsys.readouterr().out.startswith(f"Drop a snapshot on {opened[0]} (Ctrl-C ends the command)\n")

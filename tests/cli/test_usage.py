@@ -66,7 +66,9 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         *([command, "--output"] for command in ("memory-viz", "graph-viz")),
         *([command, "one", "two"] for command in ("memory-viz", "graph-viz")),
-        *([command] for command in ("memory-viz", "graph-viz")),
+        ["graph-viz"],
+        ["memory-viz", "--output", "page.html"],
+        ["memory-viz", "--compare", "snapshot.pickle"],
         ["info", "one"],
     ],
 )

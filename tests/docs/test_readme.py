@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from support.environments import NO_GPU, environment
 from support.folders import REPOSITORY
@@ -40,3 +43,22 @@ def test_the_readme_has_a_picture_and_its_links_lead_to_files() -> None:
 def test_the_readme_says_what_an_install_needs() -> None:
     for need in ("python3-dev", "build-essential", "Python 3.10 or later"):
         assert need in README
+
+
+def test_the_terminal_of_the_readme_shows_what_the_commands_print() -> None:
+    spec = importlib.util.spec_from_file_location("terminal", REPOSITORY / "docs/_tools/terminal.py")
+    assert spec is not None
+    assert spec.loader is not None
+    terminal = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(terminal)
+    lines = terminal.transcript()
+    assert terminal.PICTURE.read_text() == terminal.picture(lines), "run python docs/_tools/terminal.py"
+    assert "missing: side.wait_stream(" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_lines_say_for_whom_tcuda_is(page: str) -> None:
+    first = (REPOSITORY / page).read_text().partition("```")[0]
+    for words in ("torch", "CuPy", "GPU", "CI"):
+        assert words in first
+    assert first.count("\n* ") == 3 or first.count("\n| ") >= 3

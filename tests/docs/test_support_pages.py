@@ -72,13 +72,3 @@ def test_every_page_compares_an_earlier_snapshot_with_a_later_one() -> None:
     compared = re.findall(r"tcuda memory-viz (\S+)\.pickle --compare (\w+)\.pickle", pages)
     assert len(compared) >= 2
     assert set(compared) == {("before", "after")}
-
-
-def test_the_jobs_in_ci_of_both_pages_run_the_same_steps() -> None:
-    folder = REPOSITORY / "docs"
-    pages = [(folder / f"{name}.md").read_text() for name in ("testing-cupy-code", "testing-gpu-code-in-ci")]
-    steps = [
-        page.partition("    steps:\n")[2].partition("```")[0].replace(" . # tcuda, and the library", "")
-        for page in pages
-    ]
-    assert steps[0] == steps[1] != ""

@@ -66,6 +66,7 @@ def refused() -> None:
     xp.zeros(3, dtipe=xp.float32)  # type: ignore[call-arg]
     xp.sum([1, 2, 3])  # type: ignore[arg-type]
     xp.sin("1")  # type: ignore[arg-type]
+    tcuda.sanitizer.check("wran")  # type: ignore[arg-type]
     xp.linalg.inverse(xp.eye(2))  # type: ignore[attr-defined]
     total_memory(1.5)  # type: ignore[arg-type]
     xp.concatenate(1.0)  # type: ignore[arg-type]

@@ -128,6 +128,7 @@ class _Packer:
             event["stream"] is None,  # a wait for the whole device
             event["file"],
             event["line"],
+            event.get("own", False),
         )
         return self._events.setdefault(key, len(self._events))
 

@@ -158,6 +158,55 @@ def test_the_timeline_of_two_streams_fills_the_page(tmp_path: Path, width: int) 
     assert picture == room > width / 2
 
 
+def test_the_names_of_streams_stay_in_sight(tmp_path: Path) -> None:
+    many = [step(number, "work", MAIN, "fill") for number in range(40)]
+    script = """
+        const scroller = page.querySelector("#timeline .scroller");
+        await waitFor(() => scroller.scrollTop > 100);
+        return page.querySelector(".timeline.names").getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+    """
+    assert use_page(render(report(race(neighbours=many)), "train.py"), tmp_path, script) == pytest.approx(1, abs=1)
+
+
+def test_waits_and_records_show_their_lines(show: Callable[..., Document]) -> None:
+    document = show(several())
+    drawn = re.findall(r'<g class="step (record|wait)">.*?<text class="where"[^>]*>(.*?)</text>', document.body)
+    assert drawn == [("record", "train.py:9"), ("wait", "train.py:10")]
+
+
+def own_events() -> dict[str, Any]:
+    """Return a race with events that tcuda made: two on one stream, and two that order streams."""
+    steps = [
+        step(7, "work", MAIN, "fill"),
+        step(8, "record", MAIN, event=1, own=True),
+        step(9, "wait", MAIN, event=1, own=True),
+        step(10, "record", MAIN, event=1, own=True),
+        step(10, "wait", SIDE, event=1, own=True),
+        *[step(11, "sync", SIDE)] * 3,
+    ]
+    return report(race(neighbours=steps))
+
+
+def test_events_of_tcuda_that_order_no_streams_are_hidden(show: Callable[..., Document]) -> None:
+    document = show(own_events())
+    assert [row[1:] for row in timeline(document)][:4] == [
+        ["main", "fill", "train.py:7"],
+        ["main", "records event A, made by tcuda", "train.py:10"],
+        ["side", "waits for event A, made by tcuda", "train.py:10"],
+        ["the host", "waits for side", "train.py:11"],
+    ]
+    assert len(re.findall(r'<g class="step (?:record|wait) own"', document.body)) == 2
+    assert document.attribute("timeline", "data-rows") == "6"
+
+
+def test_all_steps_are_shown_on_demand(tmp_path: Path) -> None:
+    script = """
+        byId("timeline").querySelector("input").click();
+        return byId("timeline").dataset.rows;
+    """
+    assert use_page(render(own_events(), "train.py"), tmp_path, script) == "10"
+
+
 def test_a_browser_draws_what_the_host_waits_for(show: Callable[..., Document]) -> None:
     document = show(several(), "#races/3")
     assert [row[1:3] for row in timeline(document) if row[1] == "the host"] == [

@@ -326,6 +326,45 @@ def test_the_slider_moves_through_the_history(tmp_path: Path) -> None:
 
 
 @needs_browser
+def test_the_peak_has_its_label_beside_a_lack_of_memory(show: Callable[..., Document]) -> None:
+    short = [event("oom", 0, 99 * MIB, device_free=5 * MIB)]
+    filling = [alloc(number, MIB) for number in range(1, 40)]
+    document = show(snapshot(traces=[[*filling, *short, alloc(40, MIB), *short]]))
+    assert document.attribute("timeline", "data-labels") == "peak 40.0 MiB, out of memory"
+
+
+@needs_browser
+def test_the_slider_has_no_room_behind_its_end(tmp_path: Path) -> None:
+    script = """
+      byId("tab-segments").click();
+      const style = getComputedStyle(byId("moment"));
+      return [style.paddingLeft, style.paddingRight, style.borderLeftWidth];
+    """
+    assert use_page(page(moving()), tmp_path, script) == ["0px", "0px", "0px"]
+
+
+@needs_browser
+def test_the_blocks_of_a_segment_have_the_colours_of_their_sites(tmp_path: Path) -> None:
+    content = snapshot(
+        segment(BASE, block(BASE, 3 * MIB, frames=LOAD), block(BASE + 3 * MIB, MIB, frames=STEP)),
+        traces=[[alloc(BASE, 3 * MIB, LOAD), alloc(BASE + 3 * MIB, MIB, STEP)]],
+    )
+    script = """
+      byId("tab-segments").click();
+      await waitFor(() => page.querySelector("#groups canvas").width > 300);
+      const canvas = page.querySelector("#groups canvas");
+      const painted = (row) => [...canvas.getContext("2d").getImageData(9, 27 * row + 10, 1, 1).data].slice(0, 3);
+      const swatches = [...page.querySelectorAll("#segments-legend .key")].slice(0, 2).map((key) => (
+        getComputedStyle(key.querySelector("i")).backgroundColor.match(/\\d+/g).map(Number)));
+      return { names: byId("segments-legend").textContent, painted: [painted(0), painted(3)], swatches };
+    """
+    found = use_page(page(content), tmp_path, script)
+    assert found["names"] == "train.py:3 load3.00 MiBtrain.py:5 step1.00 MiBawaiting freefree"
+    assert found["painted"] == found["swatches"]
+    assert found["painted"][0] != found["painted"][1]
+
+
+@needs_browser
 def test_a_browser_paints_a_long_history(show: Callable[..., Document]) -> None:
     trace = [each for number in range(20_000) for each in (alloc(number % 999, 512 + number), *free(number % 999, 0))]
     document = show(snapshot(traces=[trace]))

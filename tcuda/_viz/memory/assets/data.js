@@ -25,6 +25,11 @@ function siteName(frame) {
 
 const siteText = (frame) => Object.values(siteName(frame)).filter(Boolean).join("  ");
 
+const NO_SITE = { frame: null };
+
+/** Return the site that allocated a block. A trace that lost its first events does not have all sites. */
+const siteOfBlock = (device, block) => device.siteOfFrame.get(data.siteOfStack[block.stack]) ?? NO_SITE;
+
 function sums(values) {
   let sum = 0;
   return Float64Array.from(values, (value) => (sum += value));
@@ -66,7 +71,7 @@ function unpackDevice(packed) {
   const live = liveOf(columns, packed.events);
   const groups = packed.groups.map(unpackGroup);
   return {
-    ...packed, columns, live, sites, groups,
+    ...packed, columns, live, sites, groups, siteOfFrame,
     times: columns.times,
     bands: packed.bands.map((band) => unpackBand(band, siteOfFrame)),
     reservedPeak: packed.reserved.reduce((most, [, bytes]) => Math.max(most, bytes), 0),

@@ -1,7 +1,8 @@
 // The panel at the side: the details of the band, block or site under the mouse.
 
 const STATE_NAMES = ["allocated", "awaiting free", "free"];
-const STATE_CLASSES = ["allocated", "awaiting", "free"];
+const AWAITING = 1;
+const FREE = 2;
 
 const VIEWS = ["timeline", "segments", "sites", "comparison"];
 
@@ -93,9 +94,9 @@ const details = (() => {
 
   function ofBlock(device, block) {
     const { segment } = block;
-    const used = block.state !== 2;
+    const used = block.state !== FREE;
     return [
-      element("h2", {}, element("i", { className: `swatch ${STATE_CLASSES[block.state]}` }), `Block, ${STATE_NAMES[block.state]}`),
+      element("h2", {}, used ? swatch(siteOfBlock(device, block)) : element("i", { className: "swatch free" }), `Block, ${STATE_NAMES[block.state]}`),
       table([
         ["Size", exactBytesText(block.size)],
         used && ["Requested", exactBytesText(block.requested)],

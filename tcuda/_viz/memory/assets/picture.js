@@ -1,6 +1,8 @@
 // Drawing of the timeline: axes, bands and lines. The mouse and the keys are handled in timeline.js.
 
-const MARGIN = { left: 70, right: 14, top: 20, bottom: 24 };
+const FLAG = { row: 15, rows: 2 };
+
+const MARGIN = { left: 70, right: 14, top: 6 + FLAG.row * FLAG.rows, bottom: 24 };
 
 const MARK_NAMES = { oom: "out of memory", snapshot: "snapshot" };
 
@@ -181,30 +183,33 @@ function drawAxes(context, scale, view, axis, colour) {
   }
 }
 
-/** Draw a vertical line with a text at its top, on a side without other text. */
+/** Draw a vertical line with a text at its top, on the side and in the row that have no other text. */
 function drawFlag(context, x, text, scale, colour, taken) {
   const { plot } = scale;
   if (x < plot.left - 0.5 || x > plot.right + 0.5) return;
+  context.font = `600 ${canvasFont()}`;
+  const width = context.measureText(text).width;
+  const isFree = ({ left, row }) => left >= plot.left && left + width <= plot.right + 4
+    && taken.every((other) => row !== other.row || left > other.left + other.width + 6 || left + width < other.left - 6);
+  const rows = Array.from({ length: FLAG.rows }, (_, row) => row);
+  const sides = [x - 5 - width, x + 5];
+  const place = rows.flatMap((row) => (taken.length ? sides.toReversed() : sides).map((left) => ({ left, row }))).find(isFree);
+  const bottom = plot.top - 4 - (place?.row ?? 0) * FLAG.row;
   context.strokeStyle = context.fillStyle = colour;
   context.beginPath();
-  context.moveTo(x, plot.top - 4);
+  context.moveTo(x, place?.row ? bottom - FLAG.row / 2 : plot.top - 4);
   context.lineTo(x, plot.bottom);
   context.setLineDash([2, 2]);
   context.stroke();
   context.setLineDash([]);
-  context.font = `600 ${canvasFont()}`;
+  if (!place) return;
+  taken.push({ ...place, width, text });
   context.textBaseline = "bottom";
-  const width = context.measureText(text).width;
-  const isFree = (left) => left >= plot.left && left + width <= plot.right + 4
-    && taken.every(([from, to]) => left > to + 6 || left + width < from - 6);
-  const left = [x + 5, x - 5 - width].find(isFree);
-  if (left === undefined) return;
-  taken.push([left, left + width]);
   context.textAlign = "left";
-  context.fillText(text, left, plot.top - 4);
+  context.fillText(text, place.left, bottom);
 }
 
-/** Draw the whole timeline and return the number of bands in view. */
+/** Draw the whole timeline, and return the number of bands in view and the texts of the lines. */
 function drawTimeline(canvas, { device, shapes, positions, axis, view, isVivid }) {
   const { context, width, height, ratio } = freshCanvas(canvas);
   const colour = themeColours();
@@ -227,9 +232,10 @@ function drawTimeline(canvas, { device, shapes, positions, axis, view, isVivid }
   context.lineTo(plot.right, baseline);
   context.stroke();
   const taken = [];
+  // The peak comes first, at the left of its line, because the memory often runs out at the right of the peak.
+  drawFlag(context, scale.xOf(positions[device.peak]), `peak ${bytesText(device.peakBytes)}`, scale, colour("ink"), taken);
   for (const [event, action] of device.marks) {
     drawFlag(context, scale.xOf(positions[event]), MARK_NAMES[action], scale, colour(action === "oom" ? "alarm" : "ink-2"), taken);
   }
-  drawFlag(context, scale.xOf(positions[device.peak]), `peak ${bytesText(device.peakBytes)}`, scale, colour("ink"), taken);
-  return drawn;
+  return { drawn, labels: taken.map(({ text }) => text) };
 }

@@ -2,6 +2,7 @@
 
 const segmentMap = (() => {
   const ROW = { height: 22, step: 27, gap: 3 };
+  const LEGEND = 6; // the most sites that the legend names
   const MOST_ROWS = 400; // Browsers limit the height of a canvas.
   const holder = byId("groups");
   const choice = byId("row-bytes");
@@ -34,6 +35,7 @@ const segmentMap = (() => {
     maps = groups.map((group) => ({ group, canvas: canvasOf(group), rows: [], chosen: null }));
     holder.replaceChildren(...(maps.length ? maps.map(section) : [element("p", { className: "hint" }, "There are no segments.")]));
     maps.forEach(listen);
+    showLegend(groups);
     byId("segments").dataset.segments = count;
     byId("segments").dataset.blocks = groups.reduce((sum, group) => group.segments.reduce((all, { blocks }) => all + blocks.length, sum), 0);
     draw();
@@ -80,6 +82,26 @@ const segmentMap = (() => {
     return element("div", { className: "group" },
       element("h2", {}, name[0].toUpperCase() + name.slice(1)),
       element("p", {}, facts.filter(Boolean).join(" · ")), canvas);
+  }
+
+  /** Show the sites that hold most bytes in the segments. */
+  function showLegend(groups) {
+    const bytes = new Map();
+    const count = (site, size) => bytes.set(site, (bytes.get(site) ?? 0) + size);
+    for (const { segments } of groups) {
+      for (const block of segments.flatMap(({ blocks }) => blocks)) {
+        if (block.state !== FREE) count(siteOfBlock(device, block), block.size);
+      }
+    }
+    const largest = [...bytes].sort((one, other) => other[1] - one[1]).slice(0, LEGEND);
+    const key = (...content) => element("span", { className: "key" }, ...content);
+    const keys = largest.map(([site, size]) => {
+      const { name, place } = siteName(site.frame);
+      return key(swatch(site), element("span", { title: siteText(site.frame) }, place ? `${place} ${name}` : name), element("em", {}, bytesText(size)));
+    });
+    if (bytes.size > largest.length) keys.push(key(countOf(bytes.size - largest.length, "more site")));
+    const states = ["awaiting", "free"].map((state, place) => key(element("i", { className: `swatch ${state}` }), STATE_NAMES[AWAITING + place]));
+    byId("segments-legend").replaceChildren(...keys, ...states);
   }
 
   // Geometry
@@ -131,18 +153,22 @@ const segmentMap = (() => {
   function drawMap({ canvas, rows, chosen }) {
     const { context } = freshCanvas(canvas, holder.clientWidth, rows.length * ROW.step);
     const colour = themeColours();
-    const fills = ["allocated", "awaiting", "free"].map(colour);
+    const hatching = hatchingOf(context, colour("surface"));
     rows.forEach((row, number) => {
       const y = number * ROW.step + 2;
       for (const { block, x, width } of row) {
-        context.fillStyle = fills[block.state];
-        context.globalAlpha = block.state === 2 || filter.allowsStack(block.stack) ? 1 : 0.25;
+        const { name, alpha } = block.state === FREE ? { name: "free", alpha: 1 } : siteColour(siteOfBlock(device, block));
+        context.fillStyle = colour(name);
+        context.globalAlpha = block.state === FREE || filter.allowsStack(block.stack) ? alpha : 0.1;
+        context.fillRect(x, y, width, ROW.height);
+        if (block.state !== AWAITING) continue;
+        context.fillStyle = hatching;
         context.fillRect(x, y, width, ROW.height);
       }
       context.globalAlpha = 1;
       context.fillStyle = colour("surface");
       for (const { block, x, width, starts } of row) {
-        if (!starts && width > 3 && block.state !== 2) context.fillRect(x - 0.5, y, 1, ROW.height);
+        if (!starts && width > 3 && block.state !== FREE) context.fillRect(x - 0.5, y, 1, ROW.height);
       }
       outlineSegments(context, row, y, colour("line-strong"));
     });

@@ -70,7 +70,9 @@ const timeline = (() => {
 
   function draw() {
     if (!state.device || !isShown()) return;
-    byId("timeline").dataset.drawn = drawTimeline(picture, state);
+    const { drawn, labels } = drawTimeline(picture, state);
+    byId("timeline").dataset.drawn = drawn;
+    byId("timeline").dataset.labels = labels.join(", ");
     byId("timeline").dataset.vivid = state.device.bands.filter(isVivid).length;
     drawOverview();
     drawPointer();

@@ -13,8 +13,8 @@ const siteOf = (stack) => (data.siteOfStack[stack] === null ? null : frames[data
 
 const placeText = (frame) => (frame === null ? "unknown line" : `${baseName(frame.file)}:${frame.line}`);
 
-const steps = data.events.map(([number, device, stream, kind, name, event, wholeDevice, file, line]) => ({
-  number, device, stream, kind, name, event, wholeDevice, site: file === null ? null : { file, line },
+const steps = data.events.map(([number, device, stream, kind, name, event, wholeDevice, file, line, own]) => ({
+  number, device, stream, kind, name, event, wholeDevice, own, site: file === null ? null : { file, line },
 }));
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);

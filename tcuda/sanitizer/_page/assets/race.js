@@ -96,7 +96,10 @@ const raceView = (() => {
   function timelineSection(race) {
     const section = element("section", { id: "timeline" });
     const scroller = element("div", { className: "scroller", tabIndex: 0, role: "group", "aria-label": "Timeline" });
-    drawPicture = () => scroller.replaceChildren(timelinePicture(race, layOut(race, everything, scroller.clientWidth)));
+    drawPicture = () => {
+      const plan = layOut(race, everything, scroller.clientWidth);
+      scroller.replaceChildren(laneNames(plan), timelinePicture(race, plan));
+    };
     const draw = () => {
       const plan = layOut(race, everything, scroller.clientWidth);
       const choice = element("input", { type: "checkbox", checked: everything });
@@ -108,7 +111,7 @@ const raceView = (() => {
       section.replaceChildren(
         element("h3", {}, "Timeline"),
         element("p", { className: "hint" }, "Time goes down. An arrow is an order that the program made; the dashed arrow is missing."),
-        ...(plan.others ? [element("label", {}, choice, " all streams")] : []),
+        ...(plan.others ? [element("label", {}, choice, " all streams and events")] : []),
         scroller,
         fold("The timeline in words", timelineTable(plan, race)),
       );

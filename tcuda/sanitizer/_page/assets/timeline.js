@@ -3,12 +3,13 @@
 const LEAST_LANE = 140;
 const LANE = 230; // where the lanes do not fit, and the picture scrolls
 const DIGIT = 6.5;
-const TOP = 44;
+const TOP = 8;
+const NAMES = 32; // the height of the names of the lanes
 const ROW = 32;
 const BOX = 24;
 const PAD = 10;
-const EVENT = 70; // half of the width of a record or a wait
-const SYNC = 92;
+const LETTER = 6.8;
+const LEAST_WORDS = 14; // a narrower box of a wait leaves out its line
 const GAP = 42; // the room above the second access, in which the missing order is drawn
 const CORNER = 8;
 const LETTERS = 26;
@@ -56,6 +57,21 @@ function stepsOf(race) {
   return { shown, previous: stepFor(race.previous), current: stepFor(race.current) };
 }
 
+/** Return the steps without events that tcuda made for itself, if these order nothing between streams, and repeated waits. */
+function withoutOwn(shown) {
+  const recorded = new Map();
+  const ordering = new Set();
+  for (const step of shown) {
+    const from = recorded.get(step.event);
+    if (step.kind === "record") recorded.set(step.event, step);
+    if (step.kind === "wait" && from && laneKey(from) !== laneKey(step)) ordering.add(from).add(step);
+  }
+  const line = ({ kind, site, event, wholeDevice, ...step }) => [kind, laneKey(step), event, wholeDevice, site?.file, site?.line].join("\n");
+  return shown.filter((step, place) => (
+    step.kind === "sync" ? !place || line(step) !== line(shown[place - 1]) : !step.own || ordering.has(step)
+  ));
+}
+
 /**
  * Return the timeline of a race: its lanes, its rows and its edges. With `everything`, all streams have a lane.
  * The lanes fill `width` pixels if there is room for them.
@@ -67,7 +83,7 @@ function layOut(race, everything, width) {
   const devices = new Set(all.shown.map((step) => step.device).filter((device) => device >= 0));
   const own = new Set([HOST, ...names.keys()]);
   const isShown = (step) => everything || own.has(laneKey(step));
-  const shown = all.shown.filter(isShown);
+  const shown = everything ? all.shown : withoutOwn(all.shown.filter(isShown));
   // Branches of a graph are on one stream, and the default streams of threads have one handle.
   const second = names.size > 1 ? laneKey(race.current) : SECOND;
   names.set(second, streamOf(race.current) + (names.size > 1 ? "" : race.current.launchStack ? ", another branch" : ", another thread"));
@@ -94,7 +110,7 @@ function layOut(race, everything, width) {
     lanes, rows, left, laneWidth, edges: edgesOf(rows, lanes), events: eventNames(shown),
     previous: rows.find(({ step }) => step === all.previous),
     current: rows.find(({ step }) => step === all.current),
-    others: all.shown.some((step) => !own.has(laneKey(step))),
+    others: all.shown.length > withoutOwn(all.shown.filter((step) => own.has(laneKey(step)))).length,
   };
 }
 
@@ -134,8 +150,7 @@ const laneCentre = ({ left, laneWidth }, lane) => left + (lane + 0.5) * laneWidt
 /** Return half of the width of a box; 0 for a point on a lane. */
 function halfOf({ laneWidth }, { step }) {
   if (!step) return 0;
-  const most = laneWidth / 2 - PAD;
-  return step.kind === "work" ? most : Math.min(step.kind === "sync" ? SYNC : EVENT, most);
+  return laneWidth / 2 - PAD;
 }
 
 function orderPath(plan, { from, to }) {
@@ -164,18 +179,31 @@ function boxOf(row, plan, race) {
   const [x, y] = [laneCentre(plan, row.lane), row.y];
   const isKnown = step.site !== null;
   const site = shortPlace(step.site, Math.floor(half / 5));
-  const room = 2 * half - 16 - (isKnown && step.kind === "work" ? 6.8 * site.length + 8 : 0);
-  const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, Math.floor(room / 6.8)));
-  const line = step.kind === "work" && isKnown ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, site)] : [];
-  return shape("g", { class: `step ${step.kind}${access ? " access" : ""}` },
-    shape("title", {}, `${words}${isKnown ? `, ${step.site.file}:${step.site.line}` : ""}${access ? `; ${wordsOf(race, access).does}` : ""}`),
+  const whole = 2 * half - 16;
+  const beside = whole - LETTER * site.length - 8;
+  const hasLine = isKnown && (step.kind === "work" || beside >= LETTER * Math.min(words.length, LEAST_WORDS));
+  const name = shape("text", { x: x - half + 8, y: y + 4 }, short(words, Math.floor((hasLine ? beside : whole) / LETTER)));
+  const line = hasLine ? [shape("text", { class: "where", x: x + half - 8, y: y + 4 }, site)] : [];
+  return shape("g", { class: `step ${step.kind}${step.own ? " own" : ""}${access ? " access" : ""}` },
+    shape("title", {}, `${words}${step.own ? ", made by tcuda" : ""}${isKnown ? `, ${step.site.file}:${step.site.line}` : ""}${access ? `; ${wordsOf(race, access).does}` : ""}`),
     shape("rect", { x: x - half, y: y - BOX / 2, width: 2 * half, height: BOX, rx: step.kind === "work" ? 4 : BOX / 2 }),
     name, ...line);
 }
 
+const widthOf = (plan) => plan.left + plan.lanes.length * plan.laneWidth + PAD;
+
+/** Return the names of the lanes, which stay in sight above the timeline. */
+function laneNames(plan) {
+  const width = widthOf(plan);
+  return shape("svg", { class: "timeline names", width, height: NAMES, viewBox: `0 0 ${width} ${NAMES}`, "aria-hidden": "true" },
+    ...plan.lanes.map(({ name }, lane) => (
+      shape("text", { class: "lane-name", x: laneCentre(plan, lane), y: 21 }, shape("title", {}, name), short(name, Math.floor(plan.laneWidth / 7.4)))
+    )));
+}
+
 /** Return the picture of a timeline. The table beside the picture has the same steps in words. */
 function timelinePicture(race, plan) {
-  const width = plan.left + plan.lanes.length * plan.laneWidth + PAD;
+  const width = widthOf(plan);
   const height = TOP + plan.rows.length * ROW + GAP + PAD;
   const { previous, current } = plan;
   const side = current.lane <= previous.lane ? -1 : 1;
@@ -186,10 +214,7 @@ function timelinePicture(race, plan) {
   shape("defs", {}, ...["order", "missing"].map((name) => (
     shape("marker", { id: `tip-${name}`, class: name, markerUnits: "userSpaceOnUse", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10, orient: "auto" }, shape("path", { d: "M0 0 L8 4 L0 8 z" }))
   ))),
-  ...plan.lanes.flatMap(({ name }, lane) => [
-    shape("line", { class: "lane", x1: laneCentre(plan, lane), y1: TOP - 8, x2: laneCentre(plan, lane), y2: height }),
-    shape("text", { class: "lane-name", x: laneCentre(plan, lane), y: 22 }, shape("title", {}, name), short(name, Math.floor(plan.laneWidth / 7.4))),
-  ]),
+  ...plan.lanes.map((_, lane) => shape("line", { class: "lane", x1: laneCentre(plan, lane), y1: 0, x2: laneCentre(plan, lane), y2: height })),
   ...plan.rows.filter(({ step }) => step.kind === "work").map((row) => shape("text", { class: "number", x: plan.left - PAD, y: row.y + 4 }, countText(row.step.number))),
   ...plan.edges.map((edge) => shape("path", { class: "order", d: orderPath(plan, edge), "marker-end": "url(#tip-order)" })),
   ...plan.rows.map((row) => boxOf(row, plan, race)),
@@ -206,7 +231,7 @@ function timelineTable(plan, race) {
       return element("tr", { className: access ? "access" : "" },
         element("td", {}, row.step.kind === "work" ? countText(row.step.number) : ""),
         element("td", {}, plan.lanes[row.lane].name),
-        element("td", {}, stepWords(row, plan) + (access ? `, ${wordsOf(race, access).does}` : "")),
+        element("td", {}, stepWords(row, plan) + (row.step.own ? ", made by tcuda" : "") + (access ? `, ${wordsOf(race, access).does}` : "")),
         element("td", {}, placeText(row.step.site)));
     })));
 }

@@ -1,0 +1,38 @@
+"""The pictures of the pages, as a browser draws them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.browser import needs_browser, use_page
+from support.folders import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PICTURES = sorted((REPOSITORY / "docs/images").glob("*.svg"))
+
+PAGE = '<html data-ready="true"><body><pre id="error"></pre>{}</body></html>'
+
+# A text belongs to the smallest box that its centre is in; a text outside all boxes belongs to the picture.
+OVERHANGING = """
+const boxOf = (element) => element.getBoundingClientRect();
+const picture = page.querySelector("svg");
+const area = ({ width, height }) => width * height;
+const frames = [...picture.querySelectorAll("rect")].map(boxOf).sort((one, other) => area(one) - area(other));
+return [...picture.querySelectorAll("text")].filter((text) => {
+  const { left, right, top, bottom } = boxOf(text);
+  const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+  const isAround = (frame) => frame.left < x && x < frame.right && frame.top < y && y < frame.bottom;
+  const around = frames.find(isAround) ?? boxOf(picture);
+  return left < around.left + 4 || right > around.right - 4 || top < around.top || bottom > around.bottom;
+}).map((text) => text.textContent);
+"""
+
+
+@needs_browser
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.stem)
+def test_the_texts_of_a_picture_stay_in_their_boxes(picture: Path, tmp_path: Path) -> None:
+    assert use_page(PAGE.format(picture.read_text()), tmp_path, OVERHANGING, width=800) == []
