@@ -45,9 +45,10 @@ def use_of(allocated: Sequence[Frame], used: Sequence[Frame], *, writes: bool) -
         for frame in used:
             if not _has_variable(frame, owner, name):
                 continue
-            reads, makes_array = name in _read_in(frame), _is_same_statement(frame, owner)
-            if reads or makes_array:
-                return Use(name, frame, makes_array and (writes or not reads))
+            if writes and _is_same_statement(frame, owner) and _makes_one_array(owner):
+                return Use(name, frame, True)
+            if name in _read_in(frame):
+                return Use(name, frame, False)
     if not used:
         return None
     return Use(None, used[0], any(_is_same_statement(frame, used[0]) for frame in allocated))
@@ -71,6 +72,12 @@ def _read_in(frame: Frame) -> set[str]:
     nodes = ast.walk(_statement(frame) or ast.Module([], []))
     named = (node for node in nodes if isinstance(node, (ast.Name, ast.Attribute)))
     return {ast.unparse(node) for node in named if isinstance(node.ctx, ast.Load)}
+
+
+def _makes_one_array(frame: Frame) -> bool:
+    """Return whether the statement of a frame has one call or operation, so that the array is no temporary array."""
+    nodes = ast.walk(_statement(frame) or ast.Module([], []))
+    return sum(isinstance(node, (ast.Call, ast.BinOp)) for node in nodes) == 1
 
 
 def _has_variable(frame: Frame, owner: Frame, name: str) -> bool:

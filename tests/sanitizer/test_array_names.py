@@ -20,6 +20,9 @@ def step(xp, x):
     )
     return y.sum()
 
+def temporary(xp, x):
+    y = run(x * 10)
+
 class Loader:
     def __init__(self, xp):
         self.batch = xp.ones(4)
@@ -40,8 +43,9 @@ class Other:
         (("step", 2), ("step", 2), True, ("x", 2, True)),  # writes the new array, which no earlier line has
         (("step", 4), ("step", 3), True, ("y", 3, True)),  # two lines of one statement
         (("step", 3), ("step", 6), False, ("y", 6, False)),
-        (("__init__", 10), ("step", 13), False, ("self.batch", 13, False)),
-        (("__init__", 10), ("step", 17), False, (None, 17, False)),  # another class
+        (("temporary", 9), ("temporary", 9), True, (None, 9, True)),  # not what the variable gets
+        (("__init__", 13), ("step", 16), False, ("self.batch", 16, False)),
+        (("__init__", 13), ("step", 20), False, (None, 20, False)),  # another class
     ],
 )
 def test_the_last_use_of_an_array(

@@ -110,29 +110,6 @@ class TestTheLastUse:
 
         assert self.advice(program) == ("tcuda.memory.record_stream(array, side)", None)
 
-    def test_an_array_that_its_own_line_uses_last_is_kept_after_the_line(self) -> None:
-        def program(xp: Any, main: Any, side: Any) -> None:
-            size = 8
-            kernel = xp.RawKernel('extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }', "one")
-
-            def run(array: Any) -> Any:
-                kernel((1,), (size,), (array,), stream=side)
-                return array
-
-            x = run(
-                xp.empty(size, "f"),
-            )
-            del x
-            xp.zeros(size, "f")
-
-        with check(mode="collect") as report:
-            program(tcuda.xp, tcuda.current_stream(), tcuda.Stream())
-            tcuda.synchronize()
-        missing = report.races[0].missing
-        assert (missing.call, missing.before) == ("tcuda.memory.record_stream(x, side)", None)
-        assert "after line" in missing.sentence
-        assert "which makes the array and uses it last" in missing.sentence
-
     def test_an_attribute_of_an_object(self) -> None:
         class Loader:
             def __init__(self, xp: Any, side: Any) -> None:
