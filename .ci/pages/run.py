@@ -35,6 +35,7 @@ _STEP = re.compile(r"^ +- run: (.*)$", re.MULTILINE)
 _INSTALL = re.compile(r"pip install ((?:'[^']*'|\"[^\"]*\"|[^`#\n(,.&]|\.(?=\S))+)")
 _TCUDA = re.compile(r"\.|(?:\.|tcuda|PATH_OF_\w+)\[([\w,]+)\](?: @ .*)?|tcuda(?: @ .*)?|PATH_OF_\w+")
 _LEFT_OUT = re.compile(r"cuda1|cu1|cupti|nccl|rmm|sanitizer1|^\[(test|docs|lint)\]$")
+_SETTINGS = ("TCUDA_", "PYTHON", "CUDA_VISIBLE_DEVICES")
 _FOR_DEVELOPERS = ("contributing.md", "benchmarks.md", "release-notes.md")
 
 
@@ -108,10 +109,10 @@ def environment(folder: Path, wheel: Path, requirements: Iterable[str]) -> Path:
 
 
 def variables(python: Path, **more: str) -> dict[str, str]:
-    """Return the environment of a program: no GPU, no settings of this process, and the programs beside ``python``."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TCUDA_", "PYTHON"))}
+    """Return the environment of a program: no settings of this process, and the programs beside ``python``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "CUDA_VISIBLE_DEVICES": "", **more}
+    return {**kept, "PATH": path, **more}
 
 
 def failed_programs(page: Path, python: Path, work: Path) -> list[Failure]:
