@@ -257,15 +257,23 @@ def drop():
         dropped()
 
 dropped()
-sent = delivered = 0
+handled = delivered = 0
+
+def interrupt(number, frame):
+    global handled
+    handled += 1
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
 for _ in range({count}):
-    sent += 1
     try:
-        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 3e-3))
+        # Python may overlook a signal until the next one (CPython 3.11, on a busy machine), so the timer strikes again.
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 3e-3), 1)
         drop()
     except KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         delivered += 1
-print(sent == delivered, swallowed)
+print(handled == delivered, swallowed)
 """
 
 DROPPING = {
@@ -281,7 +289,7 @@ DROPPING = {
 
 @pytest.mark.parametrize("name", DROPPING)
 def test_an_interrupt_in_a_destructor_is_raised_afterwards(name: str, output_of: OutputOf) -> None:
-    handler = "signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))\n"
-    program = DROPPED.format(dropped=DROPPING[name], count=100)
-    program = program.replace("swallowed = []", f"x = xp.zeros(8)\n{handler}swallowed = []")
+    program = DROPPED.format(dropped=DROPPING[name], count=100).replace(
+        "swallowed = []", "x = xp.zeros(8)\nswallowed = []"
+    )
     assert output_of(program) == "True []"
