@@ -32,7 +32,8 @@ def add(shell: Any, track: Callable[..., Any], device_count: Callable[[], int]) 
             error = _run(shell, cell)
         if not reaction and (report or report.possible):  # the other reactions have told of the races
             _show(shell, report)
-        print(f"{report.summary}.")
+        else:
+            print(report.summary)
         _raise_again(error)
 
     def tcuda_memory(line: str, cell: str) -> None:

@@ -174,6 +174,7 @@ import numpy
 import tcuda
 from mpi4py import MPI
 from tcuda import xp
+from tcuda._core import for_tests
 from tcuda.sanitizer import _detector
 
 comm, x, y = MPI.COMM_SELF, xp.ones(10), xp.zeros(10)

@@ -124,9 +124,15 @@ def test_pytest_runs_tests_of_a_library_for_cupy(tmp_path):
     assert "1 failed, 1 passed" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "name", ["cupy.no_such_module", "cupy.creation", "cupyx.nothing", "cupy_backends.cuda.libs.cublas"]
-)
+def test_the_error_of_a_refused_module_says_why_emulated_devices_lack_the_module(tmp_path):
+    (tmp_path / "program.py").write_text("import cupy\nimport cupy_backends.cuda.libs.cublas")
+    done = run(tmp_path, "program.py")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("ModuleNotFoundError: No module named 'cupy_backends.cuda.libs.cublas'. ")
+    assert "Calls of NVIDIA's libraries, which emulated devices do not have." in done.stderr
+
+
+@pytest.mark.parametrize("name", ["cupy.no_such_module", "cupy.creation", "cupyx.nothing"])
 def test_modules_that_emulated_devices_lack_are_not_taken_from_an_installed_cupy(name, tmp_path):
     (tmp_path / "program.py").write_text(f"import cupy\nimport {name}")
     done = run(tmp_path, "program.py")
