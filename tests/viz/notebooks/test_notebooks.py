@@ -91,7 +91,7 @@ def test_the_magics_of_a_notebook_show_a_page_and_the_lines(tmp_path: Path) -> N
     _, page, value, report, _ = run_cells(tmp_path, *cells)
     assert "cell [2]" in page_in(page)
     assert value["text/plain"] == "array(0.)"
-    assert report["text/plain"] == "<tcuda.sanitizer.Report: 0 races in 0 operations>"
+    assert report["text/plain"] == "<tcuda.sanitizer.Report: No operation was watched>"
 
 
 @pytest.mark.long
