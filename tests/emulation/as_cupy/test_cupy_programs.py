@@ -128,7 +128,9 @@ def test_the_error_of_a_refused_module_says_why_emulated_devices_lack_the_module
     (tmp_path / "program.py").write_text("import cupy\nimport cupy_backends.cuda.libs.cublas")
     done = run(tmp_path, "program.py")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("ModuleNotFoundError: No module named 'cupy_backends.cuda.libs.cublas'. ")
+    assert done.stderr.splitlines()[-1].startswith(
+        "ModuleNotFoundError: No module named 'cupy_backends.cuda.libs.cublas'. "
+    )
     assert "Calls of NVIDIA's libraries, which emulated devices do not have." in done.stderr
 
 
