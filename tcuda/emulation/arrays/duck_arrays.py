@@ -52,6 +52,15 @@ def _matrix_transpose(a: Any) -> Any:
     return a.swapaxes(-1, -2)
 
 
+def _linalg_matrix_transpose(a: Any) -> Any:
+    _require_axes(a, 2)
+    return a.swapaxes(a.ndim - 1, a.ndim - 2)
+
+
+def _put(a: Any, ind: Any, v: Any, mode: str) -> None:
+    a.put(ind, v, mode=mode)
+
+
 def _rot90(a: Any, k: int, axes: Any) -> Any:
     _require_axes(a, 2)
     first, second = np.lib.array_utils.normalize_axis_tuple(axes, a.ndim)
@@ -155,7 +164,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "fliplr": _fliplr,
     "flipud": _flipud,
     "isfortran": lambda a: a.flags.fnc,
-    "linalg.matrix_transpose": _matrix_transpose,
+    "linalg.matrix_transpose": _linalg_matrix_transpose,
     "matrix_transpose": _matrix_transpose,
     "max": _max,
     "mean": _mean,
@@ -168,7 +177,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "partition": _partition,
     "prod": lambda a, axis, dtype, out, keepdims: a.prod(axis, dtype, out, keepdims),
     "ptp": lambda a, axis, out, keepdims: a.ptp(axis=axis, out=out, keepdims=keepdims),
-    "put": lambda a, ind, v, mode: a.put(ind, v, mode=mode),
+    "put": _put,
     "ravel": lambda a, order: a.ravel(order),
     "real_if_close": _real_if_close,
     "repeat": lambda a, repeats, axis: a.repeat(repeats, axis),

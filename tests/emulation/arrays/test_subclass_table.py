@@ -95,6 +95,7 @@ def differing(rows: list[tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return {code: (expected, here) for code, expected, here in found if here != expected}
 
 
+@pytest.mark.filterwarnings("ignore:cupyx.jit.rawkernel is experimental:FutureWarning")
 @pytest.mark.parametrize("rows", _chunks(ROWS), ids=lambda rows: rows[0][0])
 def test_a_subclass_does_what_the_table_says(rows: list[tuple[str, str]]) -> None:
     if not IS_EMULATED and xp.__version__ != TABLE["cupy"]:

@@ -93,5 +93,5 @@ def test_init_takes_any_arguments_and_changes_nothing() -> None:
 
 def test_an_array_without_init_is_an_array() -> None:
     assert xp.ndarray.__new__(xp.ndarray, (3,), "f4").shape == (3,)
-    with pytest.raises(TypeError, match="shape"):
+    with pytest.raises(TypeError, match="shape|takes at least 1 positional argument"):
         xp.ndarray.__new__(xp.ndarray)

@@ -12,7 +12,7 @@ import tcuda
 from tcuda.emulation import cupyx
 
 pytest.importorskip("scipy")
-pytestmark = pytest.mark.usefixtures("runtime")
+pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.emulated]
 
 MEASURED = json.loads((Path(__file__).parents[2] / "data" / "numpy_arguments_on_h200.json").read_text("utf-8"))
 

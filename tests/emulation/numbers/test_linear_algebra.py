@@ -11,7 +11,11 @@ import pytest
 import tcuda
 from tcuda.emulation import cupyx
 
-pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("runtime"),
+    pytest.mark.emulated,
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
 
 MEASURED = json.loads((Path(__file__).parents[2] / "data" / "linear_algebra_on_h200.json").read_text("utf-8"))
 MATRICES = {name: np.array(rows, float).astype("f4") for name, rows in MEASURED["matrices"].items()}
