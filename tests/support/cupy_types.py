@@ -43,11 +43,11 @@ _HEAD = """# ruff: noqa
 _IMPORTS = """
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, overload
+from typing import Any, ClassVar, Generic, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 """
 
 _ALIASES = """
@@ -55,6 +55,18 @@ Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 DType: TypeAlias = npt.DTypeLike
 Operand: TypeAlias = ndarray | np.generic | complex
 Convertible: TypeAlias = ndarray | npt.ArrayLike | Sequence[ndarray] | Sequence[Sequence[ndarray]]
+
+_ShapeType = TypeVar("_ShapeType", default=Any)
+_DTypeType = TypeVar("_DTypeType", bound=np.dtype[Any], default=np.dtype[Any])
+"""
+
+_TYPING = """
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import DTypeLike as DTypeLike
+from numpy.typing import NBitBase as NBitBase
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+NDArray: TypeAlias = ndarray[Any, np.dtype[_Scalar]]
 """
 
 _FROM_ARRAYS = "\nfrom tcuda._backend.xp._arrays import Convertible, DType, Operand, Shape, ndarray as ndarray\n"
@@ -125,7 +137,6 @@ def stubs() -> dict[str, str]:
     """Return the text of every stub file, by its path in the folder."""
     table = read()
     names = {name: row for name, row in table["names"].items() if f"{name}.".startswith("cupy.")}
-    names = {name: row for name, row in names.items() if not f"{name}.".startswith("cupy.typing.")}
     modules = ["cupy", *(name for name, row in names.items() if row["kind"] == "module")]
     head = _HEAD.format(cupy=table["version"], numpy=NUMPY_VERSION)
     texts = {"_arrays.pyi": head + _IMPORTS + _arrays(names)}
@@ -134,7 +145,8 @@ def stubs() -> dict[str, str]:
         inner = module.removeprefix("cupy").lstrip(".")
         is_package = any(other.startswith(f"{module}.") for other in modules)
         path = f"{inner.replace('.', '/')}/__init__" if is_package else inner.replace(".", "/")
-        body = _SHADOWED.sub(r"builtins.\1", "\n".join(_module(inner, rows, names)))
+        lines = [_TYPING] if module == "cupy.typing" else _module(inner, rows, names)
+        body = _SHADOWED.sub(r"builtins.\1", "\n".join(lines))
         texts[f"{path.lstrip('/')}.pyi"] = head + _IMPORTS + _FROM_ARRAYS + body + "\n"
     return texts
 
