@@ -190,6 +190,8 @@ def _module(inner: str, rows: dict[str, Any], names: dict[str, Any]) -> Iterator
             yield _function(f"{prefix}{name}", row)
         elif (home := _in_numpy(whole)) is not None:
             yield f"from {home} import {name} as {name}"
+        elif isinstance(found := ours(whole), type) and issubclass(found, np.generic):  # an older name of NumPy
+            yield f"{name}: TypeAlias = np.{found.__name__}"
         elif row["kind"] == "exception":
             yield f"class {name}(Exception): ..."
         elif row["kind"] == "class":
@@ -222,12 +224,33 @@ def _class(name: str, row: dict[str, Any], names: dict[str, Any]) -> str:
     lines.append(
         f"    def __init__(self, {_typed(row['signature'])}) -> None: ..." if "signature" in row else _ANY_INIT
     )
-    if name.endswith(("Stream", "Device")):
-        lines += ["    def __enter__(self) -> Self: ...", "    def __exit__(self, *args: object) -> None: ..."]
+    classes = [each for each in getattr(ours(name), "__mro__", ()) if each.__module__ != "builtins"]
+    own = {method for each in classes for method in vars(each)}
+    lines += [f"    def {method}{types}: ..." for method, types in _SPECIAL.items() if method in own]
     if not members or last == "poly1d":
         members += "\n    def __getattr__(self, name: str) -> Any: ..."
     return "\n".join(lines) + members
 
+
+_SPECIAL = {
+    "__enter__": "(self) -> Self",
+    "__exit__": "(self, *args: object) -> None",
+    "__call__": "(self, *args: Any, **kwargs: Any) -> Any",
+    "__len__": "(self) -> int",
+    "__iter__": "(self) -> Iterator[Any]",
+    "__next__": "(self) -> Any",
+    "__getitem__": "(self, key: Any, /) -> Any",
+    "__setitem__": "(self, key: Any, value: Any, /) -> None",
+    "__int__": "(self) -> int",
+    "__lt__": "(self, other: Any, /) -> builtins.bool",
+    **dict.fromkeys(("__neg__", "__pos__"), "(self) -> Any"),
+    **{
+        f"__{prefix}{operator}__": "(self, other: Any, /) -> Any"
+        for operator in ("add", "sub", "mul", "truediv", "pow")
+        for prefix in ("", "r")
+    },
+}
+"""The types of the methods by which operators, loops and statements use objects of a class."""
 
 _ANY_INIT = "    def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
 
