@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import threading
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tcuda._base.arguments import flag
 from tcuda._base.cells import line_in, shown
@@ -70,7 +70,7 @@ _has_warned = False
 _lock = threading.RLock()
 
 
-def set_sync_debug_mode(debug_mode: int | str) -> None:
+def set_sync_debug_mode(debug_mode: int | Literal["default", "warn", "error"]) -> None:
     """Set what happens at calls that let the host wait for a device (``torch.cuda.set_sync_debug_mode``).
 
     The mode holds for all threads. Inside of a block of :func:`sync_debug_mode`, the call changes the mode of the
@@ -119,7 +119,7 @@ def get_sync_debug_mode() -> int:
     return _in_force().mode
 
 
-def sync_debug_mode(debug_mode: int | str, *, explicit: bool = False) -> Scope:
+def sync_debug_mode(debug_mode: int | Literal["default", "warn", "error"], *, explicit: bool = False) -> Scope:
     """Return a context manager and decorator that sets the debug mode for a part of a program, in one thread.
 
     The mode of the process does not change, and other threads do not see the mode of the block. Blocks can be nested;

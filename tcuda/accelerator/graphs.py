@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tcuda._base.copying import refusing
 from tcuda._base.public_names import public_names
@@ -54,7 +54,7 @@ class Graph:
         keep_graph: bool = False,
         *,
         pool: tuple[int, int] | MemPool | None = None,
-        capture_error_mode: str = "default",
+        capture_error_mode: Literal["default", "global", "thread_local", "relaxed"] = "default",
     ) -> None:
         self._graph = CUDAGraph(keep_graph)
         self._blocks: list[graph] = []
@@ -62,7 +62,7 @@ class Graph:
         self.capture_error_mode = capture_error_mode
 
     @property
-    def _mode(self) -> str:
+    def _mode(self) -> Literal["global", "thread_local", "relaxed"]:
         return "global" if self.capture_error_mode == "default" else self.capture_error_mode
 
     def capture_begin(self) -> None:

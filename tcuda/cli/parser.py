@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.messages import printable
 from tcuda._base.version import __version__
 from tcuda._base.wings import has_wing, wing_module
-from tcuda.cli import completion, demo, doctor, graph_viz, info, memory_viz
+from tcuda.cli import completion, demo, doctor, graph_viz, info, memory_viz, stubs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +64,7 @@ def _commands() -> Iterator[Any]:
     yield from (info, doctor, demo)
     if has_wing("sanitizer"):
         yield wing_module("sanitizer._command")
-    yield from (memory_viz, graph_viz, completion)
+    yield from (memory_viz, graph_viz, stubs, completion)
 
 
 __all__ = ["parse"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from distributed import Client, Future, Worker, get_worker
@@ -164,7 +164,7 @@ class Communicator:
         if self._nccl is not None:
             self._by_nccl(self._nccl.connect)
 
-    def all_reduce(self, array: Any, op: str = "sum") -> Any:
+    def all_reduce(self, array: Any, op: Literal["sum", "prod", "max", "min"] = "sum") -> Any:
         """Reduce the arrays of all ranks, in place, and return ``array``.
 
         Args:
@@ -248,7 +248,7 @@ class Communicator:
                 _fill(part, received)
         return out
 
-    def reduce_scatter(self, array: Any, op: str = "sum") -> Any:
+    def reduce_scatter(self, array: Any, op: Literal["sum", "prod", "max", "min"] = "sum") -> Any:
         """Reduce the arrays of all ranks, and return this rank's part of the result, along the first axis.
 
         Args:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tcuda import _runtime
 from tcuda._base.public_names import public_names
@@ -30,7 +30,7 @@ def enable(
     devices: int = 1,
     memory: int | str = "2GiB",
     *,
-    schedule: str | None = None,
+    schedule: Literal["eager", "late"] | None = None,
     seed: int | None = None,
     checks: str | None = None,
 ) -> None:

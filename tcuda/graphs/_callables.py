@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from tcuda._base.arguments import a_kind, kind_of
 from tcuda._device import device, synchronize
@@ -31,7 +31,7 @@ def make_graphed_callables(
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
     pool: PoolId | MemPool | None = None,
-    capture_error_mode: str = "global",
+    capture_error_mode: Literal["global", "thread_local", "relaxed"] = "global",
     enable_annotations: bool = False,
 ) -> tuple[Callable[..., Any], ...]: ...
 
@@ -43,7 +43,7 @@ def make_graphed_callables(
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
     pool: PoolId | MemPool | None = None,
-    capture_error_mode: str = "global",
+    capture_error_mode: Literal["global", "thread_local", "relaxed"] = "global",
     enable_annotations: bool = False,
 ) -> Callable[..., _R]: ...
 
@@ -54,7 +54,7 @@ def make_graphed_callables(
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
     pool: PoolId | MemPool | None = None,
-    capture_error_mode: str = "global",
+    capture_error_mode: Literal["global", "thread_local", "relaxed"] = "global",
     enable_annotations: bool = False,
 ) -> Callable[..., Any] | tuple[Callable[..., Any], ...]:
     """Return a function that replays the device work of a callable (``torch.cuda.make_graphed_callables``).

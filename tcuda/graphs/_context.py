@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from tcuda._base.arguments import a_kind
 from tcuda._base.errors import AcceleratorError
@@ -97,7 +97,7 @@ class graph:
         cuda_graph: CUDAGraph,
         pool: PoolId | MemPool | None = None,
         stream: StreamLike | None = None,
-        capture_error_mode: str = "global",
+        capture_error_mode: Literal["global", "thread_local", "relaxed"] = "global",
         enable_annotations: bool = False,
         annotation_config: Mapping[str, Any] | None = None,
         check_input_liveness: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tcuda._base import log
 from tcuda._base.arguments import a_kind, flag
@@ -103,7 +103,7 @@ class CUDAGraph:
     def capture_begin(
         self,
         pool: PoolId | MemPool | None = None,
-        capture_error_mode: str = "global",
+        capture_error_mode: Literal["global", "thread_local", "relaxed"] = "global",
         check_input_liveness: bool = False,
     ) -> None:
         """Begin to capture the work of the current stream (``cudaStreamBeginCapture``).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tcuda import _core
 from tcuda._process.captures import captures
@@ -101,7 +101,7 @@ def reset_peak_host_memory_stats() -> None:
     ledger().reset_host_peaks()
 
 
-def empty_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> npt.NDArray[Any]:
+def empty_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C") -> npt.NDArray[Any]:
     """Return a new NumPy array in page-locked memory, with uninitialised elements (``cudaHostAlloc``).
 
     Copies between the array and a device run at the full speed of the bus, and beside the work of the host. When the
@@ -173,7 +173,7 @@ def _unusual_array(shape: Shape, dtype: npt.DTypeLike, order: str) -> npt.NDArra
     return made
 
 
-def zeros_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> npt.NDArray[Any]:
+def zeros_pinned(shape: Shape, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C") -> npt.NDArray[Any]:
     """Return a new NumPy array of zeros in page-locked memory; see :func:`empty_pinned`.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tcuda._base.arguments import pool_id
 from tcuda._core import Stacks
@@ -156,9 +156,9 @@ def _dump_snapshot(
 
 
 def _record_memory_history(
-    enabled: str | bool | None = "all",
-    context: str | None = "all",
-    stacks: str = "all",
+    enabled: Literal["state", "all"] | bool | None = "all",
+    context: Literal["state", "alloc", "all"] | None = "all",
+    stacks: Literal["python", "all"] = "all",
     max_entries: int = sys.maxsize,
     device: DeviceArgument = None,
     clear_history: bool = False,

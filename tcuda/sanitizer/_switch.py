@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tcuda._base.arguments import flag
 from tcuda._core import finalizing
@@ -140,7 +140,7 @@ def enable_cuda_sanitizer() -> None:
     cuda_sanitizer.enable()
 
 
-def enable(mode: str = "raise", *, possible: bool = False) -> Report:
+def enable(mode: Literal["raise", "warn", "collect"] = "raise", *, possible: bool = False) -> Report:
     """Look for races in all code of the process from now on, such as in all later cells of a notebook.
 
     :func:`check` does the same for a part of a program. A second call with the same arguments does nothing. A call with

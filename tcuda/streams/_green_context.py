@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tcuda._base.arguments import integer
 from tcuda._base.copying import refusing
@@ -101,7 +101,7 @@ class GreenContext:
         self,
         *,
         num_sms: int | None = None,
-        workqueue_scope: str | None = None,
+        workqueue_scope: Literal["device_ctx", "balanced"] | None = None,
         workqueue_concurrency_limit: int | None = None,
         device_id: DeviceArgument = None,
     ) -> None:
@@ -132,7 +132,7 @@ class GreenContext:
     def create(
         *,
         num_sms: int | None = None,
-        workqueue_scope: str | None = None,
+        workqueue_scope: Literal["device_ctx", "balanced"] | None = None,
         workqueue_concurrency_limit: int | None = None,
         device_id: DeviceArgument = None,
     ) -> GreenContext:

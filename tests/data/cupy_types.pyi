@@ -1,21 +1,24 @@
 # ruff: noqa
 # The types of CuPy's names that tests/support/cupy_types.py cannot take from its tables, by hand.
 
-class ndarray:
+class ndarray(Generic[_ShapeType, _DTypeType]):
     """An array of a device (``cupy.ndarray``).
 
     Functions and methods that return a scalar in NumPy return an array without dimensions here, and :meth:`item` copies
     its number to the host.
     """
 
-    def __init__(
-        self,
+    # Classes of programs give other arguments to their own __new__, so no __init__ checks the arguments a second time.
+    def __new__(
+        cls,
         shape: Shape,
         dtype: DType = ...,
         memptr: Any = None,
         strides: Sequence[int] | None = None,
         order: Literal["C", "F"] = "C",
-    ) -> None: ...
+    ) -> Self: ...
+    def __array_finalize__(self, obj: Any, /) -> None: ...
+    __array_priority__: float
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     @property
@@ -31,7 +34,7 @@ class ndarray:
     @property
     def device(self) -> Any: ...
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> _DTypeType: ...
     @property
     def flags(self) -> Any: ...
     @property

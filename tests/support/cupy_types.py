@@ -43,11 +43,11 @@ _HEAD = """# ruff: noqa
 _IMPORTS = """
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, overload
+from typing import Any, ClassVar, Generic, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 """
 
 _ALIASES = """
@@ -55,6 +55,18 @@ Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 DType: TypeAlias = npt.DTypeLike
 Operand: TypeAlias = ndarray | np.generic | complex
 Convertible: TypeAlias = ndarray | npt.ArrayLike | Sequence[ndarray] | Sequence[Sequence[ndarray]]
+
+_ShapeType = TypeVar("_ShapeType", default=Any)
+_DTypeType = TypeVar("_DTypeType", bound=np.dtype[Any], default=np.dtype[Any])
+"""
+
+_TYPING = """
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import DTypeLike as DTypeLike
+from numpy.typing import NBitBase as NBitBase
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+NDArray: TypeAlias = ndarray[Any, np.dtype[_Scalar]]
 """
 
 _FROM_ARRAYS = "\nfrom tcuda._backend.xp._arrays import Convertible, DType, Operand, Shape, ndarray as ndarray\n"
@@ -125,7 +137,6 @@ def stubs() -> dict[str, str]:
     """Return the text of every stub file, by its path in the folder."""
     table = read()
     names = {name: row for name, row in table["names"].items() if f"{name}.".startswith("cupy.")}
-    names = {name: row for name, row in names.items() if not f"{name}.".startswith("cupy.typing.")}
     modules = ["cupy", *(name for name, row in names.items() if row["kind"] == "module")]
     head = _HEAD.format(cupy=table["version"], numpy=NUMPY_VERSION)
     texts = {"_arrays.pyi": head + _IMPORTS + _arrays(names)}
@@ -134,7 +145,8 @@ def stubs() -> dict[str, str]:
         inner = module.removeprefix("cupy").lstrip(".")
         is_package = any(other.startswith(f"{module}.") for other in modules)
         path = f"{inner.replace('.', '/')}/__init__" if is_package else inner.replace(".", "/")
-        body = _SHADOWED.sub(r"builtins.\1", "\n".join(_module(inner, rows, names)))
+        lines = [_TYPING] if module == "cupy.typing" else _module(inner, rows, names)
+        body = _SHADOWED.sub(r"builtins.\1", "\n".join(lines))
         texts[f"{path.lstrip('/')}.pyi"] = head + _IMPORTS + _FROM_ARRAYS + body + "\n"
     return texts
 
@@ -178,6 +190,8 @@ def _module(inner: str, rows: dict[str, Any], names: dict[str, Any]) -> Iterator
             yield _function(f"{prefix}{name}", row)
         elif (home := _in_numpy(whole)) is not None:
             yield f"from {home} import {name} as {name}"
+        elif isinstance(found := ours(whole), type) and issubclass(found, np.generic):  # an older name of NumPy
+            yield f"{name}: TypeAlias = np.{found.__name__}"
         elif row["kind"] == "exception":
             yield f"class {name}(Exception): ..."
         elif row["kind"] == "class":
@@ -210,12 +224,33 @@ def _class(name: str, row: dict[str, Any], names: dict[str, Any]) -> str:
     lines.append(
         f"    def __init__(self, {_typed(row['signature'])}) -> None: ..." if "signature" in row else _ANY_INIT
     )
-    if name.endswith(("Stream", "Device")):
-        lines += ["    def __enter__(self) -> Self: ...", "    def __exit__(self, *args: object) -> None: ..."]
+    classes = [each for each in getattr(ours(name), "__mro__", ()) if each.__module__ != "builtins"]
+    own = {method for each in classes for method in vars(each)}
+    lines += [f"    def {method}{types}: ..." for method, types in _SPECIAL.items() if method in own]
     if not members or last == "poly1d":
         members += "\n    def __getattr__(self, name: str) -> Any: ..."
     return "\n".join(lines) + members
 
+
+_SPECIAL = {
+    "__enter__": "(self) -> Self",
+    "__exit__": "(self, *args: object) -> None",
+    "__call__": "(self, *args: Any, **kwargs: Any) -> Any",
+    "__len__": "(self) -> int",
+    "__iter__": "(self) -> Iterator[Any]",
+    "__next__": "(self) -> Any",
+    "__getitem__": "(self, key: Any, /) -> Any",
+    "__setitem__": "(self, key: Any, value: Any, /) -> None",
+    "__int__": "(self) -> int",
+    "__lt__": "(self, other: Any, /) -> builtins.bool",
+    **dict.fromkeys(("__neg__", "__pos__"), "(self) -> Any"),
+    **{
+        f"__{prefix}{operator}__": "(self, other: Any, /) -> Any"
+        for operator in ("add", "sub", "mul", "truediv", "pow")
+        for prefix in ("", "r")
+    },
+}
+"""The types of the methods by which operators, loops and statements use objects of a class."""
 
 _ANY_INIT = "    def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
 

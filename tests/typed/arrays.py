@@ -12,8 +12,30 @@ import tcuda.testing
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from typing_extensions import Self
 
 xp = tcuda.xp
+
+
+class Mesh(xp.ndarray):
+    """An array with a name."""
+
+    name: str = ""
+
+    def __new__(cls, shape: int, value: float = 0.0) -> Self:
+        """Return an array of ``shape`` elements with the same value."""
+        made = xp.ndarray.__new__(cls, shape=shape, dtype="f8")
+        made.fill(value)
+        return made
+
+    def __array_finalize__(self, obj: object, /) -> None:
+        """Take the name of the array that this array comes from."""
+        self.name = getattr(obj, "name", "")
+
+
+def halved(x: xp.typing.NDArray[np.float64], like: xp.typing.DTypeLike = np.float64) -> xp.typing.NDArray[np.float64]:
+    """Return the halves of the elements."""
+    return xp.asarray(x / 2, dtype=like)
 
 
 def normalized(x: tcuda.emulation.ndarray) -> tcuda.emulation.ndarray:
@@ -57,6 +79,10 @@ def main() -> None:
     assert total_memory("cuda:0") == total_memory(None) == total_memory(xp.cuda.Device(0))
     assert tcuda.Stream(priority=-1).priority <= 0
     tcuda.testing.assert_array_equal(xp.arange(3) * 2, [0, 2, 4])
+    mesh: Mesh = Mesh(3, value=2.0)
+    bits: np.dtype[np.float64] = halved(mesh).dtype
+    older: type[np.float64] = xp.float_
+    assert (older, bits.itemsize, mesh.name, float(halved(mesh).sum())) == (np.float64, 8, "", 3.0)
 
 
 def refused() -> None:
@@ -66,6 +92,12 @@ def refused() -> None:
     xp.zeros(3, dtipe=xp.float32)  # type: ignore[call-arg]
     xp.sum([1, 2, 3])  # type: ignore[arg-type]
     xp.sin("1")  # type: ignore[arg-type]
+    xp.ndarray(3, colour="red")  # type: ignore[call-arg]
+    xp.typing.NDarray  # type: ignore[attr-defined]  # noqa: B018
+    tcuda.sanitizer.enable("wran")  # type: ignore[arg-type]
+    tcuda.CUDAGraph().capture_begin(capture_error_mode="globl")  # type: ignore[arg-type]
+    tcuda.memory.empty_pinned(3, order="A")  # type: ignore[arg-type]
+    tcuda.set_sync_debug_mode("wran")  # type: ignore[arg-type]
     tcuda.sanitizer.check("wran")  # type: ignore[arg-type]
     xp.linalg.inverse(xp.eye(2))  # type: ignore[attr-defined]
     total_memory(1.5)  # type: ignore[arg-type]

@@ -5,32 +5,38 @@
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, overload
+from typing import Any, ClassVar, Generic, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 
 Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 DType: TypeAlias = npt.DTypeLike
 Operand: TypeAlias = ndarray | np.generic | complex
 Convertible: TypeAlias = ndarray | npt.ArrayLike | Sequence[ndarray] | Sequence[Sequence[ndarray]]
 
-class ndarray:
+_ShapeType = TypeVar("_ShapeType", default=Any)
+_DTypeType = TypeVar("_DTypeType", bound=np.dtype[Any], default=np.dtype[Any])
+
+class ndarray(Generic[_ShapeType, _DTypeType]):
     """An array of a device (``cupy.ndarray``).
 
     Functions and methods that return a scalar in NumPy return an array without dimensions here, and :meth:`item` copies
     its number to the host.
     """
 
-    def __init__(
-        self,
+    # Classes of programs give other arguments to their own __new__, so no __init__ checks the arguments a second time.
+    def __new__(
+        cls,
         shape: Shape,
         dtype: DType = ...,
         memptr: Any = None,
         strides: Sequence[int] | None = None,
         order: Literal["C", "F"] = "C",
-    ) -> None: ...
+    ) -> Self: ...
+    def __array_finalize__(self, obj: Any, /) -> None: ...
+    __array_priority__: float
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     @property
@@ -46,7 +52,7 @@ class ndarray:
     @property
     def device(self) -> Any: ...
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> _DTypeType: ...
     @property
     def flags(self) -> Any: ...
     @property

@@ -5,14 +5,16 @@
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, overload
+from typing import Any, ClassVar, Generic, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 
 from tcuda._backend.xp._arrays import Convertible, DType, Operand, Shape, ndarray as ndarray
 class MemoryHook:
     def __init__(self, ) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 def get_memory_hooks(*args: Any, **kwargs: Any) -> Any: ...

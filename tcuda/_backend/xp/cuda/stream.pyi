@@ -5,11 +5,11 @@
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, overload
+from typing import Any, ClassVar, Generic, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 
 from tcuda._backend.xp._arrays import Convertible, DType, Operand, Shape, ndarray as ndarray
 class Event:
