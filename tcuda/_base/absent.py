@@ -59,5 +59,5 @@ class AbsentModules:
 
 
 def refuse_absent_modules() -> None:
-    """Let imports of names that only torch has tell the reason."""
+    """Let imports of names that only torch has give the reason."""
     sys.meta_path.append(AbsentModules())  # the last finder: no other finder has found the module

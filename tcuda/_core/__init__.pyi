@@ -1864,7 +1864,7 @@ class RaceGraph:
     """An executable graph that :meth:`RaceDetector.graph` has made."""
 
 class RaceDetector:
-    """Finds races between the accesses of operations, from what it is told of a program.
+    """Finds races between the accesses of operations, from what a program does.
 
     A handle of a default stream means the default stream of the calling thread, as in CUDA. A stream that was not
     announced counts as a blocking stream. Any thread may call any method.
@@ -1997,7 +1997,7 @@ class DriverWatch:
         """End the watch. Afterwards nothing is attached, and no thread tells the detector of anything."""
 
 class MpiWatch:
-    """Tells a race detector of the calls of MPI that mpi4py makes, until :meth:`end`.
+    """Reports to a race detector the calls of MPI that mpi4py makes, until :meth:`end`.
 
     A call that is complete when it returns is an access of the host. A nonblocking call uses its memory until a wait
     for its request, or a test that finds the request complete. Only uses of device memory and of page-locked memory are

@@ -69,7 +69,7 @@ class Backend:
         self.sleep: Callable[[int, int], None] = spin.sleep
 
     def watch_waits(self, watched: bool) -> None:
-        """Put functions that tell of waits in the places of CuPy's own, or CuPy's functions back."""
+        """Put functions that report waits in the places of CuPy's own, or CuPy's functions back."""
         from tcuda._cupy import waits
 
         if watched:

@@ -24,7 +24,7 @@ _undo: list[Callable[[], None]] = []
 
 
 def begin(cupy: Any) -> None:
-    """Let ``cupy`` tell of its waits; a second call does nothing."""
+    """Let ``cupy`` report its waits; a second call does nothing."""
     with _lock:
         if _undo:
             return

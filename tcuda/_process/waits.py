@@ -1,4 +1,4 @@
-"""The waits of the host for a device. A watcher is told of each wait before the wait begins.
+"""The waits of the host for a device. A watcher learns of each wait before the wait begins.
 
 Nobody is told while there is no watcher, and then nothing costs anything: the calls of the runtime in ``cuda`` are
 replaced only while there is a watcher. An operation that makes several calls of the runtime, such as a copy to the
@@ -69,9 +69,9 @@ _thread = _Thread()
 
 
 def watch(watcher: Watcher | None) -> None:
-    """Let ``watcher`` be told of every wait that begins from now on, in all threads; None ends this.
+    """Let ``watcher`` learn of every wait that begins from now on, in all threads; None ends this.
 
-    Before tcuda is initialised, the host waits for no device, so that the watcher is told of nothing.
+    Before tcuda is initialised, the host waits for no device, so the watcher learns of nothing.
     """
     global _watcher, watched
     with _lock:

@@ -30,7 +30,7 @@ def add(shell: Any, track: Callable[..., Any], device_count: Callable[[], int]) 
             raise ValueError(f"%%tcuda_sanitize takes 'raise', 'warn' or nothing; got {reaction!r}.")
         with wing_module("sanitizer").check(reaction or "collect") as report:
             error = _run(shell, cell)
-        if not reaction and (report or report.possible):  # the other reactions have told of the races
+        if not reaction and (report or report.possible):  # the other reactions have reported the races
             _show(shell, report)
         else:
             print(report.summary)

@@ -1,4 +1,4 @@
-"""The checks of a process: which check gets a race, and how a race is told.
+"""The checks of a process: which check gets a race, and how a race is reported.
 
 A race belongs to the innermost check of the code that found the race. If that code runs in no check, as in a thread
 that was started inside a check, the race belongs to the check that was entered last. On CUDA devices, the main thread
@@ -71,8 +71,8 @@ class ActiveCheck:
     Attributes:
         mode: ``"raise"``, ``"warn"`` or ``"collect"``.
         report: The report that gets the races.
-        possible: Whether the check tells possible races like exact races. Otherwise only the report has them.
-        may_be_refused: Whether the check ends with a warning if the runtime has no races to tell.
+        possible: Whether the check reports possible races like exact races. Otherwise only the report has them.
+        may_be_refused: Whether the check ends with a warning if the runtime cannot look for races.
         is_torchs: Whether the check tells an error as torch does: by torch's text on the standard error output.
     """
 
@@ -98,7 +98,7 @@ class ActiveCheck:
 
         Raises:
             OSError: The file of suppressions cannot be read.
-            RuntimeError: The runtime in use has no races to tell.
+            RuntimeError: The runtime in use cannot look for races.
             ValueError: A line of the file of suppressions is wrong.
         """
         global _active
@@ -155,7 +155,7 @@ class ActiveCheck:
             raise self._errors(*lost)
 
     def receive(self, found: _core.Race) -> None:
-        """Tell a race in the way of the mode.
+        """Report a race in the way of the mode.
 
         Raises:
             CUDASanitizerErrors: The mode is ``"raise"``.
@@ -168,7 +168,7 @@ class ActiveCheck:
         if race is not None and is_new and self.mode == "warn" and self._tells(race):
             try:
                 self._warn(race)
-            except BaseException:  # after an error the detector tells no further race of the call
+            except BaseException:  # after an error the detector reports no further race of the call
                 for other in _later_of_one_call(found):
                     self._note(other)
                 raise
@@ -188,12 +188,12 @@ class ActiveCheck:
         kept = self.report._add(stacks.key, race, found)
         if kept is not race:
             return kept, False
-        if self.mode == "collect" or not self._tells(race):  # no error and no warning tells of the finding
+        if self.mode == "collect" or not self._tells(race):  # no error and no warning reports the finding
             log(race)
         return race, True
 
     def receive_from_kernel(self, found: Sequence[FoundInKernel]) -> None:
-        """Tell the findings of one launch in the way of the mode.
+        """Report the findings of one launch in the way of the mode.
 
         Raises:
             CUDASanitizerErrors: The mode is ``"raise"``.
@@ -213,14 +213,14 @@ class ActiveCheck:
     def _raise(self, found: _core.Race) -> None:
         told: list[Finding] = []
         self._tell(found, told)
-        if told:  # after an error the detector tells no further race of the call
+        if told:  # after an error the detector reports no further race of the call
             for other in _later_of_one_call(found):
                 self._tell(other, told)
             _detector.forget()  # an operation that makes the same race again raises an error again
             raise self._errors(*told)
 
     def _tell(self, found: _core.Race, told: list[Finding]) -> None:
-        """Add a race to ``told`` if the check tells the race; as torch does, print a new race."""
+        """Add a race to ``told`` if the check reports the race; as torch does, print a new race."""
         race, is_new = self._note(found)
         if race is not None and self._tells(race):
             told.append(race)

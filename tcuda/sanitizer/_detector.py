@@ -1,4 +1,4 @@
-"""The race detector of the process, which the runtime and the ledger tell of all operations and all memory.
+"""The race detector of the process, which gets all operations and all memory from the runtime and the ledger.
 
 A detector that is started before initialisation is attached by a step of initialisation, so that to start a detector
 uses no device.
@@ -30,7 +30,7 @@ _WATCHES = {"cuda": "tcuda.sanitizer._cuda.watch", "emulated": "tcuda.emulation.
 
 
 class _Started(NamedTuple):
-    """A detector, and the function that is told if the runtime refuses the detector at initialisation.
+    """A detector, and the function that is called if the runtime refuses the detector at initialisation.
 
     The function returns whether initialisation goes on without a detector.
     """
@@ -57,7 +57,7 @@ def start(on_race: Callable[[_core.Race], object], refused: Callable[[RuntimeErr
             returns whether initialisation goes on without a detector.
 
     Raises:
-        RuntimeError: The runtime in use has no races to tell.
+        RuntimeError: The runtime in use cannot look for races.
     """
     global _started
     with _lock:
@@ -83,10 +83,10 @@ def stop() -> None:
 
 
 def deliver() -> None:
-    """Tell the races that calls of the driver have found, and that wait for Python's main thread.
+    """Report the races that calls of the driver have found, and that wait for Python's main thread.
 
     Raises:
-        Exception: The function that is told of races has raised the exception.
+        Exception: The function that gets the races has raised the exception.
     """
     if _started is not None:
         _core.deliver_races()
@@ -105,7 +105,7 @@ def operations() -> int:
 
 
 def forget() -> None:
-    """Let the detector tell the races again that it has told."""
+    """Let the detector report again the races that it has reported."""
     started = _started
     if started is not None:
         started.detector.forget_races()
@@ -115,7 +115,7 @@ def attach(cuda: Runtime, backend: Backend) -> None:
     """Attach a detector that was started before: a step of initialisation.
 
     Raises:
-        RuntimeError: The runtime has no races to tell, and a program asked for a detector in its own code.
+        RuntimeError: The runtime cannot look for races, and a program asked for a detector in its own code.
     """
     global _runtime
     with _lock:
@@ -163,7 +163,7 @@ def _attach(cuda: Runtime) -> None:
 
 
 def _watch_races(cuda: Runtime, detector: _core.RaceDetector | None) -> None:
-    """Let the watch of the runtime tell ``detector`` of all work; None ends the watch."""
+    """Let the watch of the runtime report all work to ``detector``; None ends the watch."""
     importlib.import_module(_WATCHES[cuda.name]).watch_races(cuda, detector)
 
 

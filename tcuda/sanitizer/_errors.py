@@ -235,7 +235,7 @@ class KernelRaceError(AcceleratorError):
 
 
 def error_of(finding: Finding) -> SynchronizationError:
-    """Return the error that tells of ``finding`` in a check."""
+    """Return the error that reports ``finding`` in a check."""
     if isinstance(finding, UnwrittenRead):
         return UnwrittenReadError(finding)
     assert isinstance(finding, Race)
@@ -243,5 +243,5 @@ def error_of(finding: Finding) -> SynchronizationError:
 
 
 def finding_of(error: SynchronizationError) -> Finding | None:
-    """Return what ``error`` tells of; None if a program has made the error."""
+    """Return what ``error`` reports; None if a program has made the error."""
     return getattr(error, "race", None) or getattr(error, "read", None)

@@ -1,4 +1,4 @@
-"""A race as its finder tells the race: the detector of streams, or a launch of a kernel."""
+"""A race as its finder describes the race: the detector of streams, or a launch of a kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class _FoundAccess(Protocol):
 
 
 class FoundRace(Protocol):
-    """A race as its finder tells the race: the detector of streams, or a launch of a kernel."""
+    """A race as its finder describes the race: the detector of streams, or a launch of a kernel."""
 
     @property
     def current(self) -> _FoundAccess:

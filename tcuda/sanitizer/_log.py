@@ -12,7 +12,7 @@ _NAME = "tcuda.sanitizer"
 
 
 def log(race: Finding) -> None:
-    """Log a new finding that no error and no warning tells: a possible race as information, all others as warnings.
+    """Log a new finding that no error and no warning reports: a possible race as information, all others as warnings.
 
     Args:
         race: The race or the read, which the record has as ``race``.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MpiCalls:
-    """Tells a race detector of the calls of MPI from :meth:`begin` to :meth:`end`.
+    """Reports to a race detector the calls of MPI from :meth:`begin` to :meth:`end`.
 
     mpi4py calls the MPI library by the import table of its extension module. During the watch, this table leads to the
     detector. If a program imports mpi4py during the watch, the watch of its calls begins at the import. A program

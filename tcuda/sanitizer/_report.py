@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class _Tally:
     """The number of times that equal findings were made.
 
-    The detector counts each race that is told. After a race was forgotten, the detector tells and counts the race anew.
+    The detector counts each race that it reports. After a race was forgotten, the detector counts the race anew.
     """
 
     def __init__(self, found: FoundRace) -> None:

@@ -52,7 +52,7 @@ class CUDASanitizer:
 
         Raises:
             OSError: The file of suppressions cannot be read.
-            RuntimeError: The runtime in use has no races to tell.
+            RuntimeError: The runtime in use cannot look for races.
             ValueError: A line of the file of suppressions is wrong.
 
         Example:
@@ -124,7 +124,7 @@ def enable_cuda_sanitizer() -> None:
 
     Raises:
         OSError: The file of suppressions cannot be read.
-        RuntimeError: The runtime in use has no races to tell.
+        RuntimeError: The runtime in use cannot look for races.
         ValueError: A line of the file of suppressions is wrong.
 
     Example:
@@ -156,7 +156,7 @@ def enable(mode: Literal["raise", "warn", "collect"] = "raise", *, possible: boo
 
     Raises:
         OSError: The file of suppressions cannot be read.
-        RuntimeError: The runtime in use has no races to tell.
+        RuntimeError: The runtime in use cannot look for races.
         TypeError: ``mode`` is not a text, or ``possible`` is not a bool.
         ValueError: ``mode`` is none of the three, or a line of the file of suppressions is wrong.
 

@@ -332,7 +332,7 @@ class _Share:
 
     def _create(self, turn: int) -> int:
         # No lock is held, because finalizers and signal handlers may run meanwhile. A stream that they replace, or that
-        # is lost because they raise, ends with the context. The ledger must be told of the end of each stream that it
+        # is lost because they raise, ends with the context. The ledger must learn of the end of each stream that it
         # knows, because the driver crashes at a query of a destroyed stream.
         made = cuda.greenCtxStreamCreate(self._handle, STREAM_NON_BLOCKING, 0)
         self._made.append(made)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def annotations_of(error: BaseException, folder: Path) -> list[str]:
-    """Return a line for each cause of the findings that an error tells; nothing outside of a workflow of GitHub."""
+    """Return a line for each cause of the findings that an error reports; nothing outside of a workflow of GitHub."""
     if "tcuda.sanitizer" not in sys.modules:
         return []
     formats = wing_module("sanitizer._formats")

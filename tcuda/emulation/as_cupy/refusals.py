@@ -1,4 +1,4 @@
-"""Refused imports of CuPy's modules and names: each is told once on stderr, and kept for the summary of pytest.
+"""Refused imports of CuPy's modules and names: each is printed once on stderr, and kept for the summary of pytest.
 
 A refusal is an ImportError. Many libraries take such an error for a machine without CuPy, and go on with NumPy without
 a word. Tests of such a library then test NumPy only.

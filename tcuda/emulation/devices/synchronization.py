@@ -49,7 +49,7 @@ def allow_synchronize(allow: bool) -> Iterator[None]:
 
 
 def declare() -> None:
-    """Tell that the host is about to wait for a device.
+    """Report that the host is about to wait for a device.
 
     Raises:
         DeviceSynchronized: The scope of :func:`allow_synchronize` forbids the wait.

@@ -25,7 +25,7 @@ def about(name: str) -> str:
 
 
 def tell_reasons(module: ModuleType, path: str) -> None:
-    """Let a module, and the modules in it, tell why a missing name is missing.
+    """Let a module, and the modules in it, say why a missing name is missing.
 
     Args:
         module: The module of emulated devices. A module with a function ``__getattr__`` tells its reasons itself.

@@ -42,7 +42,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 def rename(module: ModuleType, path: str) -> None:
     """Let a module, its members and its modules call themselves what CuPy calls them.
 
-    The module tells why a missing member is missing.
+    The module says why a missing member is missing.
 
     Args:
         module: The module of emulated devices.

@@ -55,7 +55,7 @@ def made_from_environment(environ: Mapping[str, str], *, only_visible: bool) -> 
 
 
 def watch_races(runtime: EmulatedRuntime, detector: RaceDetector | None) -> None:
-    """Tell ``detector`` of all streams now, and from then on of every stream, event, operation and graph launch.
+    """Report to ``detector`` all streams now, and from then on every stream, event, operation and graph launch.
 
     Args:
         runtime: The runtime in use.

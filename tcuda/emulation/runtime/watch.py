@@ -1,4 +1,4 @@
-"""The watch: a race detector is told of the streams, events, graphs and memory of emulated devices."""
+"""The watch: a race detector learns of the streams, events, graphs and memory of emulated devices."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Watch:
         self._handles = handles
 
     def begin(self, detector: _core.RaceDetector | None, page_locked: Mapping[int, int]) -> None:
-        """Tell ``detector`` of every stream that exists, and of everything from now on; None ends the watch.
+        """Report to ``detector`` every stream that exists, and everything from now on; None ends the watch.
 
         Args:
             detector: The detector.
@@ -86,7 +86,7 @@ class Watch:
 
 
 class RaceWatcher(Watcher):
-    """Tells a race detector of everything that a program does with emulated devices.
+    """Reports to a race detector everything that a program does with emulated devices.
 
     Args:
         detector: The detector, which hears at once of the streams and of the page-locked memory.
@@ -124,40 +124,40 @@ class RaceWatcher(Watcher):
     # Streams
 
     def created(self, timeline: Timeline) -> None:
-        """Tell that a stream is created."""
+        """Report that a stream is created."""
         self._detector.stream_created(timeline.device, timeline.handle, timeline.blocking)
 
     def destroyed(self, timeline: Timeline) -> None:
-        """Tell that a stream is destroyed."""
+        """Report that a stream is destroyed."""
         self._detector.stream_destroyed(timeline.device, timeline.handle)
 
     def finished(self, timeline: Timeline) -> None:
-        """Tell that the host knows that a stream is idle."""
+        """Report that the host knows that a stream is idle."""
         self._detector.stream_synchronized(timeline.device, timeline.handle)
 
     def device_finished(self, device: int) -> None:
-        """Tell that the host knows that a device is idle."""
+        """Report that the host knows that a device is idle."""
         self._detector.device_synchronized(device)
 
     # Events
 
     def recorded(self, event: Event, timeline: Timeline) -> None:
-        """Tell that an event is recorded on a stream."""
+        """Report that an event is recorded on a stream."""
         self._detector.event_recorded(event.handle, timeline.device, timeline.handle)
         if event.interprocess:
             stream, _ = self._other_processes()
             self._detector.event_waited(event.handle, 0, stream)
 
     def waited(self, event: Event, timeline: Timeline) -> None:
-        """Tell that a stream waits for the last record of an event."""
+        """Report that a stream waits for the last record of an event."""
         self._detector.event_waited(self._known(event), timeline.device, timeline.handle)
 
     def completed(self, event: Event) -> None:
-        """Tell that the host knows that an event is complete."""
+        """Report that the host knows that an event is complete."""
         self._detector.event_synchronized(self._known(event))
 
     def event_destroyed(self, event: Event) -> None:
-        """Tell that an event is destroyed."""
+        """Report that an event is destroyed."""
         self._detector.event_destroyed(event.handle)
 
     def _known(self, event: Event) -> int:
@@ -182,17 +182,17 @@ class RaceWatcher(Watcher):
     # Events of the allocator
 
     def numbered(self, timeline: Timeline) -> int:
-        """Tell that the allocator records an event on a stream, and return a number that no other event has."""
+        """Report that the allocator records an event on a stream, and return a number that no other event has."""
         event = next(_numbers)
         self._detector.event_recorded(event, timeline.device, timeline.handle)
         return event
 
     def number_completed(self, event: int) -> None:
-        """Tell that the allocator knows that ``event`` is complete, and may hand the memory out again."""
+        """Report that the allocator knows that ``event`` is complete, and may hand the memory out again."""
         self._detector.event_synchronized(event)
 
     def number_destroyed(self, event: int) -> None:
-        """Tell that the allocator forgets ``event``."""
+        """Report that the allocator forgets ``event``."""
         self._detector.event_destroyed(event)
 
     # Work
@@ -210,16 +210,16 @@ class RaceWatcher(Watcher):
             work()
 
     def work(self, timeline: Timeline, name: str, accesses: Accesses) -> None:
-        """Tell of an operation on a stream."""
+        """Report an operation on a stream."""
         self._detector.work(timeline.device, timeline.handle, name, listed(accesses))
 
     def work_together(self, timelines: Sequence[Timeline], name: str, accesses: Accesses) -> None:
-        """Tell of one operation on several streams that wait for each other."""
+        """Report one operation on several streams that wait for each other."""
         streams = [(timeline.device, timeline.handle) for timeline in timelines]
         self._detector.work_together(streams, name, listed(accesses))
 
     def moved(self, timelines: Sequence[Timeline], node: Node) -> None:
-        """Tell of a copy or a memset."""
+        """Report a copy or a memset."""
         if len(timelines) > 1:
             self.work_together(timelines, node.name, node.accesses)
         else:
@@ -230,7 +230,7 @@ class RaceWatcher(Watcher):
         note_accesses(executable.graph)
 
     def launched(self, executable: Executable, timeline: Timeline) -> None:
-        """Tell that a graph is launched on a stream."""
+        """Report that a graph is launched on a stream."""
         watched = self._graphs.get(executable)
         if watched is None:
             watched = self._graphs[executable] = _watched(executable.graph, self._detector)
@@ -245,7 +245,7 @@ class RaceWatcher(Watcher):
             self.recorded(event, timeline)
 
     def changed(self, executable: Executable) -> None:
-        """Tell that a graph does other work from now on."""
+        """Report that a graph does other work from now on."""
         known = self._graphs.get(executable)
         if known is not None:
             watched = _watched(executable.graph, self._detector)
@@ -255,17 +255,17 @@ class RaceWatcher(Watcher):
     # Memory that no ledger has
 
     def allocated(self, address: int, size: int, device: int, stream: int) -> None:
-        """Tell of memory that the program has taken from the driver."""
+        """Report memory that the program has taken from the driver."""
         if address:
             self._detector.memory_allocated(address, size, device, stream)
 
     def freed(self, address: int, size: int, timeline: Timeline | None = None) -> None:
-        """Tell that the program gives memory back to the driver, in the order of a stream or at once."""
+        """Report that the program gives memory back to the driver, in the order of a stream or at once."""
         self._detector.memory_freed(address)
         self._take_back(address, size, timeline)
 
     def returned(self, address: int, size: int, device: int, stream: int) -> None:
-        """Tell that the allocator gives memory back to the driver, in the order of a stream.
+        """Report that the allocator gives memory back to the driver, in the order of a stream.
 
         A stream that does not exist any more, and a stream of a thread that may be another one, order nothing here.
         """
@@ -281,18 +281,18 @@ class RaceWatcher(Watcher):
         self._detector.memory_unmapped(address, size)
 
     def unmapped(self, address: int, size: int) -> None:
-        """Tell that devices cannot reach memory any more."""
+        """Report that devices cannot reach memory any more."""
         self._detector.memory_unmapped(address, size)
 
     # Page-locked memory
 
     def registered(self, address: int, size: int) -> None:
-        """Tell that memory of the host is page-locked from now on."""
+        """Report that memory of the host is page-locked from now on."""
         self._page_locked = True
         self._detector.host_registered(address, size)
 
     def unregistered(self, address: int, size: int) -> None:
-        """Tell that memory of the host is not page-locked any more."""
+        """Report that memory of the host is not page-locked any more."""
         self.unmapped(address, size)
         self._detector.host_unregistered(address)
 

@@ -137,7 +137,7 @@ def launch(
         name: The name of the work; the name of ``work`` if None.
         rehearsed: Whether to call ``work`` with zeros if the work is deferred, so that errors are raised now and not
             when the work is done.
-        told: The function and its arguments that a race detector is told of; those of the work if None.
+        told: The function and its arguments that a race detector learns of; those of the work if None.
 
     Raises:
         ValueError: An array is not on the current device.
@@ -449,7 +449,7 @@ def _store(
         results: The results that ``function`` gave for its arguments.
         operands: The operands of ``function``.
         function: The function.
-        told: The function and its arguments that a race detector is told of.
+        told: The function and its arguments that a race detector learns of.
         flops: The number of floating-point operations.
     """
     arrays = new_each([(host.shape, host.dtype, "F" if host.flags.fnc else "C") for host in results.fresh])

@@ -50,7 +50,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--possible",
         action="store_true",
-        help="treat possible races as exact ones: the exit status is 1, and --warn and --raise tell of them",
+        help="treat possible races as exact ones: the exit status is 1, and --warn and --raise report them",
     )
     parser.add_argument(
         "--suppress", metavar="FILE", type=Path, action="append", default=[], help="leave out the races that FILE names"

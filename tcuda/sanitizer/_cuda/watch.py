@@ -1,4 +1,4 @@
-"""The watch: what a race detector is told of the calls of the CUDA driver."""
+"""The watch: what a race detector learns of the calls of the CUDA driver."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class CudaWatch:
-    """Tells a race detector of the calls of the CUDA driver that this process makes.
+    """Reports to a race detector the calls of the CUDA driver that this process makes.
 
-    CUPTI tells of the calls of all libraries. If CUPTI cannot be used, a warning says why, and the detector is told of
-    the ledger's memory only. The detector would accuse right programs if it were told of tcuda's own operations: CuPy
+    CUPTI reports the calls of all libraries. If CUPTI cannot be used, a warning says why, and the detector learns of
+    the ledger's memory only. The detector would accuse right programs if it learned of tcuda's own operations: CuPy
     calls the driver from its own copy of the CUDA runtime, so nobody else sees which waits order the operations.
 
     CUPTI serves one tool at a time. So a start of torch's profiler ends the subscription, with a warning. Otherwise the
@@ -102,7 +102,7 @@ _watch: CudaWatch | None = None
 
 
 def watch_races(cuda: Runtime, detector: _core.RaceDetector | None) -> None:
-    """Tell ``detector`` of the calls of the driver from now on; streams are met at their first use.
+    """Report to ``detector`` the calls of the driver from now on; streams are met at their first use.
 
     The core is told what CuPy knows of its kernels, and of the arrays that programs give to raw kernels.
 

@@ -8,7 +8,7 @@
 
 namespace tcuda {
 
-// The streams whose creation and destruction the ledger is told of. A destroyed stream crashes the driver, so only the
+// The streams whose creation and destruction the ledger learns of. A destroyed stream crashes the driver, so only the
 // handle of an announced stream is used after the call that named the stream. A thread pins the stream meanwhile.
 // The lock of the device's ledger guards the streams.
 class AnnouncedStreams {

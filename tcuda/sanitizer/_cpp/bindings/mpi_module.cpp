@@ -25,7 +25,7 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void *>(traverse)}, {0,
 // Adds the class MpiWatch to the module.
 void bind_mpi(nb::module_ &module) {
     nb::class_<Self>(module, "MpiWatch", R"(
-    Tells a race detector of the calls of MPI that mpi4py makes, until :meth:`end`.
+    Reports to a race detector the calls of MPI that mpi4py makes, until :meth:`end`.
 
     A call that is complete when it returns is an access of the host. A nonblocking call uses its memory until a wait
     for its request, or a test that finds the request complete. Only uses of device memory and of page-locked memory are

@@ -113,7 +113,7 @@ void bind_races(nb::module_ &module) {
     nb::class_<PythonRaceGraph>(module, "RaceGraph", "An executable graph that :meth:`RaceDetector.graph` has made.",
                                 nb::type_slots(graph_slots));
     nb::class_<Self>(module, "RaceDetector", R"(
-    Finds races between the accesses of operations, from what it is told of a program.
+    Finds races between the accesses of operations, from what a program does.
 
     A handle of a default stream means the default stream of the calling thread, as in CUDA. A stream that was not
     announced counts as a blocking stream. Any thread may call any method.

@@ -1,4 +1,4 @@
-// The calls of the driver that the watch is told of.
+// The calls of the driver that the watch learns of.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tcuda::cupti {
 
-// When the watch is told of a call.
+// When the watch learns of a call.
 enum Sides : std::uint8_t {
     at_entry = 1,
     after_success = 2,

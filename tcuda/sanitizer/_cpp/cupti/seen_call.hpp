@@ -1,4 +1,4 @@
-// A call of the driver, as CUPTI tells of the call.
+// A call of the driver, as CUPTI reports the call.
 #pragma once
 
 #include "sanitizer/_cpp/cupti/types.hpp"

@@ -36,7 +36,7 @@ Sides side_of(const ApiCall &call) {
     return call.result != nullptr && *static_cast<const int *>(call.result) == success ? after_success : after_failure;
 }
 
-// The call that the watch is told of; null if the watch is not told of this side.
+// The call that the watch learns of; null if the watch does not learn of this side.
 const WatchedCall *told(std::uint32_t id, const ApiCall &call) {
     const WatchedCall *const watched = watched_call(id);
     return watched != nullptr && (watched->sides & side_of(call)) != 0 ? watched : nullptr;
@@ -48,7 +48,7 @@ void tell_call(watch::DriverWatch &watch, const WatchedCall &watched, const ApiC
                   side == after_failure});
 }
 
-// CUPTI calls this function at both sides of a call. The watch is told of most calls at one side only, so the callback
+// CUPTI calls this function at both sides of a call. The watch learns of most calls at one side only, so the callback
 // for the other side returns as early as possible.
 void callback(void *, int domain, std::uint32_t id, const void *data) {
     if (data == nullptr)
@@ -100,7 +100,7 @@ Subscription::Subscription(const Library &library, watch::DriverWatch &watch) : 
             enabled_.emplace_back(domain_driver, call.id);
         } else if (status != invalid_parameter) { // a library that is older than the call does not know the id
             end();
-            throw std::runtime_error("CUPTI refuses to tell of the driver's calls: status " + std::to_string(status));
+            throw std::runtime_error("CUPTI refuses to report the driver's calls: status " + std::to_string(status));
         }
     }
 }

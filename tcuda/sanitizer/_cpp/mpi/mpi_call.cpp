@@ -16,7 +16,7 @@ Library the_library; // is set before the first thunk is used
 std::atomic<MpiWatch *> current{nullptr};
 std::atomic<std::size_t> telling{0};
 
-// The time in which the watch is told of something.
+// The time in which the watch learns of something.
 class Telling {
 public:
     Telling() { telling.fetch_add(1); }

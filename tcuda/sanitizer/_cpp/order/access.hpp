@@ -17,7 +17,7 @@ inline bool writes(AccessKind kind) { return kind != AccessKind::read; }
 
 using NameId = std::uint32_t; // the number of a text in Names
 
-// Work that the detector was told of.
+// Work that the detector learned of.
 struct Operation {
     NameId name = 0;
     StackId stack = 0;

@@ -125,7 +125,7 @@ public:
     // Whether operations still use page-locked memory: any, or that of a range.
     bool uses_host_memory();
     bool uses_host_memory(Address begin, Address end);
-    // Whether the memory at an address is page-locked memory that the detector was told of.
+    // Whether the memory at an address is page-locked memory that the detector learned of.
     bool knows_page_locked(Address address);
     // The ranges of page-locked memory that operations still use.
     std::vector<WatchedRange> ranges_in_use();

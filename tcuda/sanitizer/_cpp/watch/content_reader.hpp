@@ -20,7 +20,7 @@ public:
     ContentReader(const GraphQuestions &questions, LaunchUses &launches, CapturedNodes &captured)
         : questions_(questions), launches_(launches), captured_(captured) {}
 
-    // Nodes that the driver does not tell of are left out.
+    // Nodes that the driver does not report are left out.
     GraphContent read(libcuda::Graph graph);
 
 private:

@@ -60,9 +60,9 @@ struct Fill {
 // DESIGN.md. Nothing of Python is called, apart from the functions that the constructor gets.
 //
 // Each function is called after the driver has made the call, if the call has succeeded, except for the functions that
-// say "about to". If one call returns before another call begins, then the watch is told of the first call first, so
+// say "about to". If one call returns before another call begins, then the watch learns of the first call first, so
 // the order of the calls is right. But a handle or an address that is given back can be handed out again, to another
-// thread, before the call returns. So the watch is told of such a call before the call.
+// thread, before the call returns. So the watch learns of such a call before the call.
 class DriverWatch {
 public:
     using Races = races::RaceDetector::Races;

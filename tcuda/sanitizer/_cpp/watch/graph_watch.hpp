@@ -1,4 +1,4 @@
-// Tells a race detector of CUDA graphs.
+// Reports CUDA graphs to a race detector.
 #pragma once
 
 #include <cstddef>
