@@ -50,7 +50,12 @@ _LIBRARY = (
 )
 _RANDOM = (
     "a header of cuRAND",
-    "Draw the random numbers with xp.random, and pass them to the kernel.",
+    "Of cuRAND's headers, emulated devices have only <curand_kernel.h>.",
+)
+_GENERATOR = (
+    "a generator of cuRAND",
+    "In kernels, emulated devices have XORWOW, Philox4_32_10 and MRG32k3a. Take one of these generators, or draw the "
+    "random numbers with xp.random, and pass them to the kernel.",
 )
 _CUPY = (
     "a header of CuPy",
@@ -62,6 +67,14 @@ _NAMES: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["asm", "__asm", "__asm__"], _PTX),
     **dict.fromkeys(["cudaTextureObject_t", "cudaSurfaceObject_t", "CUtexObject", "CUsurfObject"], _TEXTURE),
     "nvcuda": _TENSOR,
+    **dict.fromkeys(
+        [
+            f"curandState{name}{end}"
+            for name in ("Mtgp32", "Sobol32", "ScrambledSobol32", "Sobol64", "ScrambledSobol64")
+            for end in ("", "_t")
+        ],
+        _GENERATOR,
+    ),
     "__cluster_dims__": _CLUSTER,
 }
 _GROUPS: dict[str, tuple[str, str]] = {

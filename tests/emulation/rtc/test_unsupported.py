@@ -38,7 +38,9 @@ def named(code: str) -> list[tuple[int, str, bool]]:
         ("#include <cub/block/block_reduce.cuh>", "a header of CUDA's C++ libraries"),
         ("#include <thrust/complex.h>", "a header of CUDA's C++ libraries"),
         ("#include <cuda/std/type_traits>", "a header of CUDA's C++ libraries"),
-        ("#include <curand_kernel.h>", "a header of cuRAND"),
+        ("#include <curand_mtgp32_kernel.h>", "a header of cuRAND"),
+        ("__device__ curandStateSobol32_t *s;", "a generator of cuRAND"),
+        ("__global__ void f(curandStateMtgp32* s);", "a generator of cuRAND"),
         ("#include <cupy/complex.cuh>", "a header of CuPy"),
     ],
 )
@@ -87,11 +89,9 @@ def test_the_message_has_the_line_the_text_and_advice() -> None:
 @pytest.mark.parametrize("condition", [("", ""), ("#if __CUDA_ARCH__ > 1\n", "\n#endif")])
 def test_the_message_about_a_header_of_curand_has_advice_and_no_other_errors(condition: tuple[str, str]) -> None:
     before, after = condition
-    code = (
-        f"{before}#include <curand_kernel.h>{after}\n__global__ void f(curandState* s) {{ curand_init(1, 2, 3, s); }}"
-    )
+    code = f"{before}#include <curand_mtgp32_kernel.h>{after}\n__global__ void f(mtgp32_kernel_params* s) {{ s[0] = s[1]; }}"
     with pytest.raises(CompileException) as caught:
         build(code)
     text = str(caught.value)
-    assert "Draw the random numbers with xp.random, and pass them to the kernel." in text
-    assert "curandState" not in text
+    assert "emulated devices have only <curand_kernel.h>." in text
+    assert "mtgp32_kernel_params" not in text
