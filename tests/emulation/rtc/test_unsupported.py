@@ -89,7 +89,8 @@ def test_the_message_has_the_line_the_text_and_advice() -> None:
 @pytest.mark.parametrize("condition", [("", ""), ("#if __CUDA_ARCH__ > 1\n", "\n#endif")])
 def test_the_message_about_a_header_of_curand_has_advice_and_no_other_errors(condition: tuple[str, str]) -> None:
     before, after = condition
-    code = f"{before}#include <curand_mtgp32_kernel.h>{after}\n__global__ void f(mtgp32_kernel_params* s) {{ s[0] = s[1]; }}"
+    used = "__global__ void f(mtgp32_kernel_params* s) { s[0] = s[1]; }"
+    code = f"{before}#include <curand_mtgp32_kernel.h>{after}\n{used}"
     with pytest.raises(CompileException) as caught:
         build(code)
     text = str(caught.value)
