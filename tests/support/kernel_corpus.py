@@ -29,6 +29,11 @@ WORDS = ("barrier", "warp barrier", "atomic", "fence", "scope")
 
 _KERNEL = "__global__ void KERNEL("
 _GROUPS = "cooperative_groups"
+_COPIES = {
+    "__pipeline_": "cuda_pipeline_primitives.h",
+    "cg::memcpy_async": "cooperative_groups/memcpy_async.h",
+}
+"""The headers of asynchronous copies, by a name for which a source needs the header."""
 _CHANGE = re.compile(
     r"(?P<marks>.*?)\b(?:missing (?P<missing>[a-z ]+?)|instead)(?: \((?P<label>\w+)\))?: ?(?P<code>.*)"
 )
@@ -178,6 +183,8 @@ class Source:
     def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
         lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
         self.kernels = {one.name: one for one in kernels}
+        code = "\n".join(line for one in self.kernels.values() for line in one.code)
+        lines += [f"#include <{header}>" for name, header in _COPIES.items() if name in code]
         self._first_lines: dict[str, int] = {}
         for name, one in self.kernels.items():
             self._first_lines[name] = len(lines) + 1

@@ -38,8 +38,9 @@ _GRID = (
     "The blocks of an emulated device run one after the other. Write two kernels, and launch one after the other.",
 )
 _ASYNC = (
-    "an asynchronous copy to shared memory",
-    "Copy with plain assignments and __syncthreads().",
+    "a barrier or a pipeline of libcu++",
+    "Copy with __pipeline_memcpy_async() of <cuda_pipeline.h>, with cooperative_groups::memcpy_async(), or with plain "
+    "assignments and __syncthreads().",
 )
 _LIBRARY = (
     "a header of CUDA's C++ libraries",
@@ -80,12 +81,11 @@ _NAMES: dict[str, tuple[str, str]] = {
 _GROUPS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["this_multi_grid", "multi_grid_group"], _GRID),
     **dict.fromkeys(["this_cluster", "cluster_group"], _CLUSTER),
-    **dict.fromkeys(["memcpy_async", "wait_prior"], _ASYNC),
 }
 _PATTERNS = [
     (re.compile(r"tex(1D|2D|3D|Cubemap)\w*|surf(1D|2D|3D|Cubemap)\w*(read|write)"), "(<", _TEXTURE),
     (re.compile(r"texture|surface"), "<", _TEXTURE),
-    (re.compile(r"__pipeline_\w+"), "(", _ASYNC),
+    (re.compile(r"__pipeline_arrive_on|__mbarrier_\w+"), "(", _ASYNC),
 ]
 _INCLUDES = [
     (re.compile(r"mma\.h|crt/mma\.\w+"), _TENSOR),
