@@ -5,12 +5,14 @@ The numbers of the papers, and the relations between the functions, hold on both
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tcuda
+from support.folders import DATA
 
 GENERATORS = {
     "xorwow": "curandStateXORWOW_t",
@@ -59,6 +61,43 @@ MOMENTS = {
     "poisson_5000": (5000, 5000**0.5),
 }
 """The mean and the standard deviation of each law."""
+
+FACTS = json.loads((DATA / "curand_h200.json").read_text())
+"""The first numbers of cuRAND, by generator, by start (seed, subsequence, offset), and by function; as the bits."""
+
+_CALLS = {
+    "log_normal": ", 0.5f, 1.25f",
+    "log_normal2": ", 0.5f, 1.25f",
+    "log_normal4": ", 0.5f, 1.25f",
+    "log_normal_double": ", 0.5, 1.25",
+    "log_normal2_double": ", 0.5, 1.25",
+    "log_normal4_double": ", 0.5, 1.25",
+}
+_FUNCTIONS = {"raw": "curand", "raw4": "curand4"}
+_STORES = {1: "out[i] = bits({call});", 2: "auto v = {call}; out[i] = bits(v.x); out[i + 1] = bits(v.y);"}
+_STORES[4] = "auto v = {call}; " + " ".join(f"out[i + {n}] = bits(v.{name});" for n, name in enumerate("xyzw"))
+_FACTS_SOURCE = """
+#include <curand_kernel.h>
+typedef unsigned long long u64;
+__device__ u64 bits(float x) { return __float_as_uint(x); }
+__device__ u64 bits(double x) { return (u64)__double_as_longlong(x); }
+__device__ u64 bits(unsigned int x) { return x; }
+"""
+_FACTS_KERNEL = """
+extern "C" __global__ void {name}(u64 seed, u64 sequence, u64 offset, u64 *out) {{
+    {state} s;
+    curand_init(seed, sequence, offset, &s);
+    {before}
+    for (int i = 0; i < 8; i += {count}) {{ {store} }}
+}}
+"""
+_POISSON = """
+extern "C" __global__ void poisson(double mean, u64 *out) {{
+    {state} s;
+    curand_init(7, 0, 0, &s);
+    for (int i = 0; i < 32; i++) out[i] = curand_poisson(&s, mean);
+}}
+"""
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -112,8 +151,50 @@ def test_philox_has_the_numbers_of_its_authors(draws: Draws) -> None:
 
 
 def test_mrg_has_the_first_number_of_its_author(draws: Draws) -> None:
-    # L'Ecuyer's programs begin with 12345 in all six places, as does seed 0.
-    assert draws("mrg_uniform_double", 1, seed=0)[0] == pytest.approx(0.127011122046577, abs=1e-15)
+    # L'Ecuyer's programs begin with 12345 in all six places, as does seed 0. His divisor is larger by 1.
+    assert draws("mrg_uniform_double", 1, seed=0)[0] == pytest.approx(0.127011122046577, abs=1e-10)
+
+
+def kernel_of_facts(name: str, state: str) -> str:
+    """Return the kernel that stores the first numbers of the function ``name``."""
+    count = next((int(part) for part in name if part in "24"), 1)
+    call = f"{_FUNCTIONS.get(name, f'curand_{name}')}(&s{_CALLS.get(name, '')})"
+    before = "curand(&s);" if count == 4 else ""  # The numbers of the facts begin in the middle of a counter.
+    store = _STORES[count].format(call=call)
+    return _FACTS_KERNEL.format(name=name, state=state, before=before, count=count, store=store)
+
+
+@pytest.mark.parametrize("generator", FACTS["starts"])
+def test_the_numbers_are_those_of_curand(generator: str) -> None:
+    starts = FACTS["starts"][generator]
+    state = f"curandState{generator}_t"
+    names = next(iter(starts.values()))
+    module = compiled(_FACTS_SOURCE + "".join(kernel_of_facts(name, state) for name in names))
+    for start, functions in starts.items():
+        for name, expected in functions.items():
+            out = tcuda.xp.zeros(8, np.uint64)
+            module.get_function(name)((1,), (1,), (*(np.uint64(one) for one in start.split(",")), out))
+            found = out.get()
+            if "normal" not in name:
+                assert found.tolist() == expected, (start, name)
+            elif "double" in name:
+                known = np.array(expected, np.uint64).view(np.float64)
+                np.testing.assert_allclose(found.view(np.float64), known, rtol=1e-15, atol=1e-15, err_msg=name)
+            else:
+                # A GPU's fast sine has an error of its own.
+                known = np.array(expected, np.uint64).astype(np.uint32).view(np.float32)
+                np.testing.assert_allclose(
+                    found.astype(np.uint32).view(np.float32), known, rtol=5e-6, atol=5e-6, err_msg=name
+                )
+
+
+@pytest.mark.parametrize("generator", FACTS["poisson"])
+def test_small_and_large_poisson_numbers_are_those_of_curand(generator: str) -> None:
+    module = compiled(_FACTS_SOURCE + _POISSON.format(state=f"curandState{generator}_t"))
+    for mean, expected in FACTS["poisson"][generator].items():
+        out = tcuda.xp.zeros(32, np.uint64)
+        module.get_function("poisson")((1,), (1,), (np.float64(mean), out))
+        assert out.get().tolist() == expected, mean
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -57,11 +57,11 @@ TCUDA_TWO_PAIRS(double, curand_log_normal4_double, (curandStatePhilox4_32_10 * s
     TCUDA_FOUR(type##4, name, parameters, const auto a = from::call; const auto b = from::call; \
                const auto c = from::call; const auto d = from::call, {a, b, c, d})
 TCUDA_FOUR_NUMBERS(float, curand_uniform4, (curandStatePhilox4_32_10 * state), uniform(s))
-TCUDA_FOUR_NUMBERS(double, curand_uniform4_double, (curandStatePhilox4_32_10 * state), uniform_double(s))
+TCUDA_FOUR_NUMBERS(double, curand_uniform4_double, (curandStatePhilox4_32_10 * state), uniform_of_53_bits(s))
 TCUDA_FOUR_NUMBERS(uint, curand_poisson4, (curandStatePhilox4_32_10 * state, double lambda), poisson(s, lambda))
 #undef TCUDA_FOUR_NUMBERS
 TCUDA_FOUR(double2, curand_uniform2_double, (curandStatePhilox4_32_10 * state),
-           const double a = from::uniform_double(s); const double b = from::uniform_double(s), {a, b})
+           const double a = from::uniform_of_53_bits(s); const double b = from::uniform_of_53_bits(s), {a, b})
 #undef TCUDA_FOUR
 
 template <class State, class = typename State::tcuda_random_state>

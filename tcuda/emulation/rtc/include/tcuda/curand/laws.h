@@ -12,7 +12,7 @@ namespace tcuda {
 namespace curand {
 
 constexpr float of_32_bits = 0x1p-32f;
-constexpr double of_53_bits = 0x1p-53, of_modulus = 2.328306549295728e-10;
+constexpr double of_53_bits = 0x1p-53, of_modulus = 1.0 / first_modulus;
 constexpr float turn = 6.2831855f;
 
 // Two numbers of 32 bits as one of 53 bits.
@@ -25,12 +25,22 @@ inline TCUDA_UNSANITIZED float uniform(State &s) {
     return fmaf(static_cast<float>(next(s)), of_32_bits, of_32_bits / 2);
 }
 template <class State>
-inline TCUDA_UNSANITIZED double uniform_double(State &s) {
+inline TCUDA_UNSANITIZED double uniform_of_53_bits(State &s) {
     const unsigned int low = next(s);
     return fma(joined(low, next(s)), of_53_bits, of_53_bits / 2);
 }
+inline TCUDA_UNSANITIZED double uniform_double(curandStateXORWOW &s) {
+    return uniform_of_53_bits(s);
+}
+// cuRAND draws 32 bits here, and 53 bits where Philox draws several numbers at once.
+inline TCUDA_UNSANITIZED double uniform_double(curandStatePhilox4_32_10 &s) {
+    return fma(static_cast<double>(next(s)), 0x1p-32, 0x1p-32);
+}
 inline TCUDA_UNSANITIZED double uniform_double(curandStateMRG32k3a &s) {
     return next_number(s) * of_modulus;
+}
+inline TCUDA_UNSANITIZED double uniform_of_53_bits(curandStateMRG32k3a &s) {
+    return uniform_double(s);
 }
 inline TCUDA_UNSANITIZED float uniform(curandStateMRG32k3a &s) {
     return static_cast<float>(uniform_double(s));
@@ -64,8 +74,8 @@ inline TCUDA_UNSANITIZED float2 normal2(curandStateMRG32k3a &s) {
 }
 template <class State>
 inline TCUDA_UNSANITIZED double2 normal2_double(State &s) {
-    const double u = uniform_double(s);
-    return on_circle(u, uniform_double(s) * 2.0);
+    const double u = uniform_of_53_bits(s);
+    return on_circle(u, uniform_of_53_bits(s) * 2.0);
 }
 
 enum Kept { nothing, a_normal, a_log_normal };

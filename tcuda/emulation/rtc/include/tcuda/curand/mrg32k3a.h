@@ -10,6 +10,7 @@ struct curandStateMRG32k3a {
     unsigned int s1[3], s2[3];
     int boxmuller_flag, boxmuller_flag_double;
     float boxmuller_extra;
+    unsigned int padding;
     double boxmuller_extra_double;
 };
 
@@ -75,7 +76,7 @@ inline TCUDA_UNSANITIZED void skip_sequence(curandStateMRG32k3a &s, unsigned lon
 
 inline TCUDA_UNSANITIZED void start(curandStateMRG32k3a &s, unsigned long long seed, unsigned long long subsequence,
                                     unsigned long long offset) {
-    s = {{12345, 12345, 12345}, {12345, 12345, 12345}, 0, 0, 0, 0};
+    s = {{12345, 12345, 12345}, {12345, 12345, 12345}, 0, 0, 0, 0, 0};
     if (seed != 0) {
         const unsigned long long low = static_cast<unsigned int>(seed) ^ 0x55555555u;
         const unsigned long long high = static_cast<unsigned int>(seed >> 32) ^ 0xaaaaaaaau;

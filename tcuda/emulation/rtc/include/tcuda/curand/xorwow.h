@@ -9,6 +9,7 @@ struct curandStateXORWOW {
     unsigned int d, v[5];
     int boxmuller_flag, boxmuller_flag_double;
     float boxmuller_extra;
+    unsigned int padding;
     double boxmuller_extra_double;
 };
 
@@ -93,6 +94,7 @@ inline TCUDA_UNSANITIZED void start(curandStateXORWOW &s, unsigned long long see
     const unsigned int high = 2591861531u * (static_cast<unsigned int>(seed >> 32) ^ 0xf7dcefddu);
     s = {6615241u + high + low,
          {123456789u + low, 362436069u ^ low, 521288629u + high, 88675123u ^ high, 5783321u + low},
+         0,
          0,
          0,
          0,
