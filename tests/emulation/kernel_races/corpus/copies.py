@@ -62,35 +62,6 @@ def zeros_before_counts() -> Launch:
 
 
 @program(r"""
-__global__ void KERNEL(const int* x, int* y) {
-    __shared__ int near[64];
-    int t = threadIdx.x;
-    near[t] = x[t];
-    __syncthreads();
-    if (t == 63) __builtin_memmove(near, near + 1, 63 * sizeof(int));  // A
-    __syncthreads();  // missing barrier: ;
-    y[t] = near[t];  // B
-}
-""")
-def moved_by_one_place() -> Launch:
-    x = numbers(64)
-    return Launch(1, 64, x, Out(np.append(x[1:], x[-1])))
-
-
-@program(r"""
-__global__ void KERNEL(const int* x, int* same) {
-    __shared__ int near[64];
-    int t = threadIdx.x;
-    near[t] = x[t];  // A
-    __syncthreads();  // missing barrier: ;
-    if (t == 0) *same = __builtin_memcmp(near, x, sizeof near) == 0;  // B
-}
-""")
-def comparison_of_a_copy() -> Launch:
-    return Launch(1, 64, numbers(64), Out([1]))
-
-
-@program(r"""
 struct KERNEL_row {
     int at[5];
 };
