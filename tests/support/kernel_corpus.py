@@ -29,6 +29,17 @@ WORDS = ("barrier", "warp barrier", "atomic", "fence", "scope")
 
 _KERNEL = "__global__ void KERNEL("
 _GROUPS = "cooperative_groups"
+_COPIES = {
+    "__pipeline_": "cuda_pipeline_primitives.h",
+    "cg::memcpy_async": "cooperative_groups/memcpy_async.h",
+}
+"""The headers of asynchronous copies, by a name for which a source needs the header."""
+_NAMES_OF_COMPILERS = [
+    "#ifndef __TCUDA_EMULATED__",  # NVRTC lacks names that nvcc knows.
+    "#define __builtin_memcpy memcpy",
+    "#define __builtin_memset memset",
+    "#endif",
+]
 _CHANGE = re.compile(
     r"(?P<marks>.*?)\b(?:missing (?P<missing>[a-z ]+?)|instead)(?: \((?P<label>\w+)\))?: ?(?P<code>.*)"
 )
@@ -178,6 +189,9 @@ class Source:
     def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
         lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
         self.kernels = {one.name: one for one in kernels}
+        code = "\n".join(line for one in self.kernels.values() for line in one.code)
+        lines += [f"#include <{header}>" for name, header in _COPIES.items() if name in code]
+        lines += _NAMES_OF_COMPILERS if "__builtin_mem" in code else []
         self._first_lines: dict[str, int] = {}
         for name, one in self.kernels.items():
             self._first_lines[name] = len(lines) + 1

@@ -38,8 +38,9 @@ _GRID = (
     "The blocks of an emulated device run one after the other. Write two kernels, and launch one after the other.",
 )
 _ASYNC = (
-    "an asynchronous copy to shared memory",
-    "Copy with plain assignments and __syncthreads().",
+    "a barrier or a pipeline of libcu++",
+    "Copy with __pipeline_memcpy_async() of <cuda_pipeline.h>, with cooperative_groups::memcpy_async(), or with plain "
+    "assignments and __syncthreads().",
 )
 _LIBRARY = (
     "a header of CUDA's C++ libraries",
@@ -50,7 +51,12 @@ _LIBRARY = (
 )
 _RANDOM = (
     "a header of cuRAND",
-    "Draw the random numbers with xp.random, and pass them to the kernel.",
+    "Of cuRAND's headers, emulated devices have only <curand_kernel.h>.",
+)
+_GENERATOR = (
+    "a generator of cuRAND",
+    "In kernels, emulated devices have XORWOW, Philox4_32_10 and MRG32k3a. Take one of these generators, or draw the "
+    "random numbers with xp.random, and pass them to the kernel.",
 )
 _CUPY = (
     "a header of CuPy",
@@ -62,17 +68,24 @@ _NAMES: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["asm", "__asm", "__asm__"], _PTX),
     **dict.fromkeys(["cudaTextureObject_t", "cudaSurfaceObject_t", "CUtexObject", "CUsurfObject"], _TEXTURE),
     "nvcuda": _TENSOR,
+    **dict.fromkeys(
+        [
+            f"curandState{name}{end}"
+            for name in ("Mtgp32", "Sobol32", "ScrambledSobol32", "Sobol64", "ScrambledSobol64")
+            for end in ("", "_t")
+        ],
+        _GENERATOR,
+    ),
     "__cluster_dims__": _CLUSTER,
 }
 _GROUPS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(["this_multi_grid", "multi_grid_group"], _GRID),
     **dict.fromkeys(["this_cluster", "cluster_group"], _CLUSTER),
-    **dict.fromkeys(["memcpy_async", "wait_prior"], _ASYNC),
 }
 _PATTERNS = [
     (re.compile(r"tex(1D|2D|3D|Cubemap)\w*|surf(1D|2D|3D|Cubemap)\w*(read|write)"), "(<", _TEXTURE),
     (re.compile(r"texture|surface"), "<", _TEXTURE),
-    (re.compile(r"__pipeline_\w+"), "(", _ASYNC),
+    (re.compile(r"__pipeline_arrive_on|__mbarrier_\w+"), "(", _ASYNC),
 ]
 _INCLUDES = [
     (re.compile(r"mma\.h|crt/mma\.\w+"), _TENSOR),

@@ -620,6 +620,20 @@ def test_accesses_of_different_sizes_meet_in_their_common_bytes(
         assert (found.race.address - x.ctypes.data, found.race.size) == (offset, size)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "__builtin_memcpy(x + 8, x + 16, 20);",
+        "__builtin_memmove(x + 8, x + 9, 20);",
+        "__builtin_memset(x + 8, 0, 20);",
+        "out[0] = __builtin_memcmp(x + 8, x + 16, 20);",
+    ],
+)
+def test_copies_by_the_names_of_the_compiler_race(call: str) -> None:
+    source = kernel(f"if (t == 0) {{ {call} }}\nif (t == 40) x[12] = 3.5;", "float* x, float* out")
+    assert races_of(source, floats(), floats(), block=64)
+
+
 def test_memory_of_the_heap_begins_without_accesses() -> None:
     body = "int* p = (int*)malloc(4); *p = i; out[i] = *p; free(p);"
     assert races_of(kernel(body), floats(), floats(), grid=4, block=64) == []

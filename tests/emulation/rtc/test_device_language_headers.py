@@ -27,7 +27,7 @@ def _messages(compiler: str, source: str, *options: str, host: bool = False) -> 
 
 def _names() -> list[str]:
     folder = headers.folder()
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "curand_kernel.h")
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return [str(path.relative_to(folder)) for path in paths]
 
 

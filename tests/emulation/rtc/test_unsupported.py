@@ -33,12 +33,14 @@ def named(code: str) -> list[tuple[int, str, bool]]:
             "a barrier of the whole grid",
         ),
         ("namespace cg = cooperative_groups; void f(cg::multi_grid_group g);", "a barrier of the whole grid"),
-        ("#include <cuda/barrier>", "an asynchronous copy to shared memory"),
-        ("void f() { __pipeline_commit(); }", "an asynchronous copy to shared memory"),
+        ("#include <cuda/barrier>", "a barrier or a pipeline of libcu++"),
+        ("void f() { __pipeline_arrive_on(b, 1); }", "a barrier or a pipeline of libcu++"),
         ("#include <cub/block/block_reduce.cuh>", "a header of CUDA's C++ libraries"),
         ("#include <thrust/complex.h>", "a header of CUDA's C++ libraries"),
         ("#include <cuda/std/type_traits>", "a header of CUDA's C++ libraries"),
-        ("#include <curand_kernel.h>", "a header of cuRAND"),
+        ("#include <curand_mtgp32_kernel.h>", "a header of cuRAND"),
+        ("__device__ curandStateSobol32_t *s;", "a generator of cuRAND"),
+        ("__global__ void f(curandStateMtgp32* s);", "a generator of cuRAND"),
         ("#include <cupy/complex.cuh>", "a header of CuPy"),
     ],
 )
@@ -87,11 +89,10 @@ def test_the_message_has_the_line_the_text_and_advice() -> None:
 @pytest.mark.parametrize("condition", [("", ""), ("#if __CUDA_ARCH__ > 1\n", "\n#endif")])
 def test_the_message_about_a_header_of_curand_has_advice_and_no_other_errors(condition: tuple[str, str]) -> None:
     before, after = condition
-    code = (
-        f"{before}#include <curand_kernel.h>{after}\n__global__ void f(curandState* s) {{ curand_init(1, 2, 3, s); }}"
-    )
+    used = "__global__ void f(mtgp32_kernel_params* s) { s[0] = s[1]; }"
+    code = f"{before}#include <curand_mtgp32_kernel.h>{after}\n{used}"
     with pytest.raises(CompileException) as caught:
         build(code)
     text = str(caught.value)
-    assert "Draw the random numbers with xp.random, and pass them to the kernel." in text
-    assert "curandState" not in text
+    assert "emulated devices have only <curand_kernel.h>." in text
+    assert "mtgp32_kernel_params" not in text

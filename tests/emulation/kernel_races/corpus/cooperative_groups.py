@@ -217,3 +217,55 @@ __global__ void KERNEL(const int* x, int* y) {
 def tiles_with_a_size_at_run_time() -> Launch:
     x = numbers(64)
     return Launch(1, 64, x, Out(3 * x[np.arange(64) ^ 15]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    namespace cg = cooperative_groups;
+    __shared__ int near[32];
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    int t = threadIdx.x;
+    auto alike = cg::labeled_partition(warp, x[t] % 3);
+    int first = alike.shfl(t, 0);
+    near[t] = x[t];  // A
+    alike.sync();  // missing warp barrier: ;
+    y[t] = near[first];  // B
+}
+""")
+def first_of_equal_labels() -> Launch:
+    x = numbers(32)
+    return Launch(1, 32, x, Out([x[np.flatnonzero(x % 3 == one % 3)[0]] for one in x]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    namespace cg = cooperative_groups;
+    __shared__ int near[32];
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    int t = threadIdx.x;
+    auto side = cg::binary_partition(warp, t % 2 == 0);
+    near[t] = x[t];  // A
+    warp.sync();  // missing warp barrier: side.sync();
+    y[t] = near[t ^ 1] * side.size();  // B
+}
+""")
+def neighbours_on_the_other_side() -> Launch:
+    x = numbers(32)
+    return Launch(1, 32, x, Out(x[np.arange(32) ^ 1] * 16))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* y) {
+    namespace cg = cooperative_groups;
+    __shared__ int near[32];
+    auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    auto pairs = cg::tiled_partition<4>(warp);  // missing warp barrier: auto pairs = cg::tiled_partition<2>(warp);
+    int t = threadIdx.x;
+    near[t] = x[t];  // A
+    pairs.sync();
+    y[t] = near[t ^ 3];  // B
+}
+""")
+def tiles_of_tiles() -> Launch:
+    x = numbers(32)
+    return Launch(1, 32, x, Out(x[np.arange(32) ^ 3]))

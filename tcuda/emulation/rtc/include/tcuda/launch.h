@@ -260,6 +260,12 @@ template <typename... Types> constexpr Layout<sizeof...(Types)> layout_of() {
     return layout;
 }
 
+// What a thread does before and after its kernel. A header that a source includes may give a specialization.
+template <typename Function> struct AroundThread {
+    static void begin() {}
+    static void end() {}
+};
+
 template <typename Function, Function function> struct Entry;
 
 template <typename... Types, void (*function)(Types...)> struct Entry<void (*)(Types...), function> {
@@ -279,7 +285,9 @@ template <typename... Types, void (*function)(Types...)> struct Entry<void (*)(T
             unsigned x = threadIdx.x;
             do {
                 begin_thread(x);
+                AroundThread<void (*)(Types...)>::begin();
                 function(arguments...); // Every thread has its own copy of the arguments.
+                AroundThread<void (*)(Types...)>::end();
             } while (!has_waited() && ++x != blockDim.x);
         }
     }
