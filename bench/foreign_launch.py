@@ -7,6 +7,7 @@ their differences. A round whose numbers the preconditions of the kernel refuse 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -19,7 +20,7 @@ import numpy as np
 from foreign_suites import Case, Signature
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 CHECKS = "memory,races"
 CHECKS_OF_MISTAKES = "memory,races,barriers"
@@ -268,17 +269,18 @@ def run(case: Case) -> dict[str, Any]:
     import tcuda
 
     xp = tcuda.xp
-    text = foreign_suites.without_comments(case.path.read_text(errors="replace"))
-    source = foreign_suites.device_code(text)
+    own = foreign_suites.without_comments(case.path.read_text(errors="replace"))
+    text = foreign_suites.with_headers(own, case.path)
+    source = foreign_suites.device_code(own)
     if re.search(r"\b__axiom\s*\(", text):
         raise NotRunnable("the file has an axiom, which a verifier assumes and a run cannot")
     signature = _signature(case, text)
-    source += bodies(source)
+    source += bodies(text)
     with tempfile.TemporaryDirectory() as folder:
         headers(Path(folder), text)
         options = (
             *(f"-I{folder}", f"-I{case.path.parent}", "--pre-include=foreign_annotations.h", "-std=c++17"),
-            *case.defined,
+            *("--device-debug", *case.defined),  # an optimised kernel lacks accesses whose values nothing uses
         )
         probe, names = "", [signature.name]
         asked = foreign_suites.launch_text(text, signature.name)
@@ -352,12 +354,13 @@ def _rounds(
         for name, numbers in (("blockDim", threads), ("gridDim", blocks))
         for place, axis in enumerate("xyz")
     }
+    if len(parameters) != len(signature.parameters):
+        raise NotRunnable("the parameters are not understood")
     arguments = _Arguments(xp, text, signature, parameters, sizes)
     numbers = numbers_of_rounds(text, threads, blocks) if arguments.has_numbers() else [1, 1]
     shared = _DYNAMIC if re.search(r"\bextern\s+__shared__", text) else 0
     refused = xp.ndarray((1,), np.int32, module.get_global(_REFUSED))
-    pointers = [_variable(xp, module, name) for name in dict.fromkeys(_POINTER.findall(text))]
-    constants = [_variable(xp, module, name) for name in dict.fromkeys(_CONSTANT.findall(text))]
+    pointers, constants = (_variables(xp, module, pattern.findall(text)) for pattern in (_POINTER, _CONSTANT))
     for turn, number in enumerate([numbers[0], *numbers]):
         made, words = arguments.made(number, turn)
         error = ""
@@ -385,9 +388,14 @@ def _rounds(
             return
 
 
-def _variable(xp: Any, module: Any, name: str) -> Any:
-    pointer = module.get_global(name)
-    return xp.ndarray((pointer.mem.size,), np.uint8, pointer)
+def _variables(xp: Any, module: Any, names: Iterable[str]) -> list[Any]:
+    """Return the bytes of those variables of a module that the module has."""
+    found = []
+    for name in dict.fromkeys(names):
+        with contextlib.suppress(Exception):  # no kernel uses the variable
+            pointer = module.get_global(name)
+            found.append(xp.ndarray((pointer.mem.size,), np.uint8, pointer))
+    return found
 
 
 def _error_line(text: str) -> str:

@@ -39,6 +39,7 @@ _DEFINED = re.compile(r"(?:^|\s)(-D\s*\S+)")
 _RACE = re.compile(r"\brace\b|\bracy\b|\bWrite by thread\b", re.IGNORECASE)
 _NO_RACE = re.compile(r"null.pointer|\bassert\b|invariant|constant memory|0-sized|precondition|\w+ = \d", re.IGNORECASE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _NOISE = re.compile(r"__launch_bounds__\s*\([^()]*\)|__attribute__\s*\(\(.*?\)\)", re.DOTALL)
 _KERNEL = re.compile(r"__global__([^;{}()]*?)\b(\w+)\s*\(([^{};]*?)\)\s*\{", re.DOTALL)
 _TEMPLATE = re.compile(r"template\s*<[^;{}]*>\s*(?:static\s+|inline\s+|extern\s+)*$", re.DOTALL)
@@ -196,6 +197,25 @@ def without_comments(text: str) -> str:
     return _COMMENT.sub(lambda found: "\n" * found[0].count("\n") or " ", text)
 
 
+def with_headers(text: str, path: Path) -> str:
+    """Return a source with the text of the suite's own headers before the source.
+
+    Args:
+        text: The source without comments.
+        path: The file of the source.
+    """
+    folder, seen = path.parent, [path]
+    parts, left = [text], [text]
+    while left:
+        for name in _INCLUDE.findall(left.pop()):
+            header = (folder / name).resolve()
+            if header.is_file() and header not in seen:
+                seen.append(header)
+                parts.insert(0, without_comments(header.read_text(errors="replace")))
+                left.append(parts[0])
+    return "\n".join(parts)
+
+
 def signatures(text: str) -> list[Signature]:
     """Return the kernels of a source without comments. A template counts once for each known instance."""
     text = _NOISE.sub(" ", text)
@@ -282,5 +302,6 @@ __all__ = [
     "launch_text",
     "read_suite",
     "signatures",
+    "with_headers",
     "without_comments",
 ]
