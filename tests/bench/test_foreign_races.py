@@ -118,7 +118,8 @@ def test_a_line_that_is_not_understood_is_named(suites: Any, tmp_path: Path, lin
 
 def test_signatures(suites: Any) -> None:
     text = suites.without_comments(
-        "__global__ void __launch_bounds__(64, 2)\none(const float *x, /* y */ float y[][8], pair<int, 2> z, unsigned int n) {}\n"
+        "__global__ void __launch_bounds__(64, 2)\n"
+        "one(const float *x, /* y */ float y[][8], pair<int, 2> z, unsigned int n) {}\n"
         "template <class T> __global__ void two(T* x) {}\ntemplate __global__ void two<int>(int* x);\n"
         "template <int N> __global__ void three() { }\nvoid go() { three<4><<<dim3(2, 3), 8>>>(); }\n"
         "template <int N> __global__ void four(void) {}\n__global__ void declared(int);"
