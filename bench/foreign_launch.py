@@ -270,8 +270,8 @@ def run(case: Case) -> dict[str, Any]:
 
     xp = tcuda.xp
     own = foreign_suites.without_comments(case.path.read_text(errors="replace"))
-    text = foreign_suites.with_headers(own, case.path)
-    source = foreign_suites.device_code(own)
+    text = foreign_suites.with_headers(own, case.path.parent)
+    source = foreign_suites.device_code(text)
     if re.search(r"\b__axiom\s*\(", text):
         raise NotRunnable("the file has an axiom, which a verifier assumes and a run cannot")
     signature = _signature(case, text)

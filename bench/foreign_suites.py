@@ -40,6 +40,7 @@ _RACE = re.compile(r"\brace\b|\bracy\b|\bWrite by thread\b", re.IGNORECASE)
 _NO_RACE = re.compile(r"null.pointer|\bassert\b|invariant|constant memory|0-sized|precondition|\w+ = \d", re.IGNORECASE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_MOST_DEEP = 8
 _NOISE = re.compile(r"__launch_bounds__\s*\([^()]*\)|__attribute__\s*\(\(.*?\)\)", re.DOTALL)
 _KERNEL = re.compile(r"__global__([^;{}()]*?)\b(\w+)\s*\(([^{};]*?)\)\s*\{", re.DOTALL)
 _TEMPLATE = re.compile(r"template\s*<[^;{}]*>\s*(?:static\s+|inline\s+|extern\s+)*$", re.DOTALL)
@@ -197,23 +198,22 @@ def without_comments(text: str) -> str:
     return _COMMENT.sub(lambda found: "\n" * found[0].count("\n") or " ", text)
 
 
-def with_headers(text: str, path: Path) -> str:
-    """Return a source with the text of the suite's own headers before the source.
+def with_headers(text: str, folder: Path, deep: int = 0) -> str:
+    """Return a source with the suite's own headers in place of the directives that include them.
 
     Args:
         text: The source without comments.
-        path: The file of the source.
+        folder: The folder of the source.
+        deep: How many headers include the source.
     """
-    folder, seen = path.parent, [path]
-    parts, left = [text], [text]
-    while left:
-        for name in _INCLUDE.findall(left.pop()):
-            header = (folder / name).resolve()
-            if header.is_file() and header not in seen:
-                seen.append(header)
-                parts.insert(0, without_comments(header.read_text(errors="replace")))
-                left.append(parts[0])
-    return "\n".join(parts)
+
+    def content(directive: re.Match[str]) -> str:
+        header = folder / directive[1]
+        if deep > _MOST_DEEP or not header.is_file():
+            return directive[0]
+        return with_headers(without_comments(header.read_text(errors="replace")), header.parent, deep + 1)
+
+    return _INCLUDE.sub(content, text)
 
 
 def signatures(text: str) -> list[Signature]:

@@ -131,6 +131,15 @@ def test_signatures(suites: Any) -> None:
     assert suites.launch_text(text, "one") is None
 
 
+def test_the_headers_of_a_suite_are_a_part_of_the_source(suites: Any, tmp_path: Path) -> None:
+    written(tmp_path, "common/a.h", '#include "b.h"\nint a; // first\n')
+    written(tmp_path, "common/b.h", "int b;\n#include <cuda.h>\n")
+    written(tmp_path, "loop.h", '#include "loop.h"\n')
+    text = suites.with_headers('#include "common/a.h"\n#include "absent.h"\nint c;\n', tmp_path)
+    assert text.split() == ["int", "b;", "#include", "<cuda.h>", "int", "a;", "#include", '"absent.h"', "int", "c;"]
+    assert suites.with_headers('#include "loop.h"', tmp_path).split() == ["#include", '"loop.h"']
+
+
 def test_code_of_the_host_is_left_out(suites: Any) -> None:
     code = suites.device_code(suites.without_comments(WITH_HOST))
     assert code.count("\n") == WITH_HOST.count("\n")
