@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcuda.sanitizer._words import place_text, several
 
@@ -14,6 +14,7 @@ KINDS = ("races", "unwritten_reads", "possible")
 """The lists of findings of a report, in the order of their causes."""
 
 _MOST_PLACES = 3
+_BARRIERS = frozenset(["__syncthreads()", "__syncwarp()"])
 _WAIT = re.compile(r"\.(wait_stream|wait_event|synchronize)\(")
 
 
@@ -25,7 +26,7 @@ def causes_of(findings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     """
     causes: list[list[int]] = []
     for place, finding in enumerate(findings):
-        cause = next((cause for cause in causes if _is_mended_with(findings[cause[0]], finding)), None)
+        cause = next((cause for cause in causes if _has_cause([findings[one] for one in cause], finding)), None)
         if cause is None:
             causes.append([place])
         else:
@@ -61,7 +62,56 @@ def mends_of(findings: Sequence[Mapping[str, Any]], cause: Sequence[int], folder
     places = [place for place in dict.fromkeys(others) if place != first]
     more = len(places) - _MOST_PLACES
     listed = ", ".join(places[:_MOST_PLACES]) + (f" and {several(more, 'more line')}" if more > 0 else "")
-    return f"one call mends these {len(cause):,}{f': also {listed}' if listed else ''}"
+    gap = _common_gap([_gap(findings[place]) for place in cause])
+    call = "call"
+    if gap is not None and not gap.next_round:
+        call = f"barrier between line {gap.begin} and line {gap.end}"
+    return f"one {call} mends these {len(cause):,}{f': also {listed}' if listed else ''}"
+
+
+class _Gap(NamedTuple):
+    """The lines of a kernel between which a barrier orders two accesses.
+
+    Attributes:
+        kernel: The kernel, the file, and the barrier that is missing.
+        begin: The line behind which the barrier may stand.
+        end: The line before which the barrier may stand.
+        next_round: Whether the barrier orders one round of a loop and the next. The barrier then stands outside of the
+            lines, at the end or at the beginning of the loop.
+    """
+
+    kernel: tuple[object, ...]
+    begin: int
+    end: int
+    next_round: bool
+
+
+def _gap(finding: Mapping[str, Any]) -> _Gap | None:
+    """Return where a barrier orders the accesses; None if no barrier between two lines does."""
+    missing = finding["words"]["missing"]
+    if missing["call"] not in _BARRIERS or "previous" not in finding:
+        return None
+    places = [finding[name].get("line") for name in ("previous", "current")]
+    if None in places or places[0]["file"] != places[1]["file"] or missing["place"] is None:
+        return None
+    begin, end = sorted(place["line"] for place in places)
+    kernel = finding.get("kernel"), places[0]["file"], missing["call"], tuple(finding.get("processes", ()))
+    return None if begin == end else _Gap(kernel, begin, end, missing["place"]["line"] == begin)
+
+
+def _common_gap(gaps: Sequence[_Gap | None]) -> _Gap | None:
+    """Return the lines between which one barrier stands for all of ``gaps``; None if no such lines exist."""
+    known = [gap for gap in gaps if gap is not None]
+    if len(known) < len(gaps) or len({(gap.kernel, gap.next_round) for gap in known}) != 1:
+        return None
+    begin, end = max(gap.begin for gap in known), min(gap.end for gap in known)
+    # Rounds of one loop have lines in common. A barrier around all of these lines orders all of them.
+    return known[0]._replace(begin=begin, end=end) if begin < end else None
+
+
+def _has_cause(cause: Sequence[Mapping[str, Any]], finding: Mapping[str, Any]) -> bool:
+    """Return whether the call that mends all findings of ``cause`` mends ``finding`` too."""
+    return _is_mended_with(cause[0], finding) or _common_gap([*map(_gap, cause), _gap(finding)]) is not None
 
 
 def _is_mended_with(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -169,9 +169,7 @@ class CUDASanitizerErrors(Exception):
         findings = [finding_of(error) for error in self.errors]
         if self._is_torchs or None in findings or not findings:
             return f"detected {len(self.errors)} errors"
-        data = [finding.as_dict() for finding in findings if finding is not None]
-        texts = [(str(findings[cause[0]]), mends_of(data, cause)) for cause in causes_of(data)]
-        return "\n\n".join(f"{text}{f'{INDENT}{mends}' if mends else ''}" for text, mends in texts)
+        return "\n\n".join(_texts_of_causes([finding for finding in findings if finding is not None]))
 
 
 class RaceWarning(UserWarning):
@@ -225,13 +223,20 @@ class KernelRaceError(AcceleratorError):
         """Describe ``races`` of the launch ``call``, and ``left_out`` more that are not known."""
         self.races = tuple(races)
         self._left_out = left_out
-        texts = [str(race) for race in self.races]
+        texts = _texts_of_causes(self.races)
         if left_out:
             texts.append(f"{left_out:,} more races of this launch were not kept.")
         super().__init__(Status.LAUNCH_FAILURE, call, "\n".join(texts))
 
     def __reduce__(self) -> tuple[type[KernelRaceError], tuple[tuple[KernelRace, ...], str, int]]:  # type: ignore[override]
         return type(self), (self.races, self.call, self._left_out)
+
+
+def _texts_of_causes(findings: Sequence[Finding]) -> list[str]:
+    """Return a text for each cause: the first finding, and what its call mends too."""
+    data = [finding.as_dict() for finding in findings]
+    texts = [(str(findings[cause[0]]), mends_of(data, cause)) for cause in causes_of(data)]
+    return [f"{text}{f'{INDENT}{mends}' if mends else ''}" for text, mends in texts]
 
 
 def error_of(finding: Finding) -> SynchronizationError:

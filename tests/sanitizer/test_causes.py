@@ -63,6 +63,54 @@ def test_kernels_and_reads_of_unwritten_memory_have_causes_of_their_own() -> Non
     assert causes(unwritten_read(), unwritten_read()) == [[0], [1]]
 
 
+def without_barrier(
+    early: int, late: int, call: str = "__syncthreads()", *, next_round: bool = False, **more: Any
+) -> dict[str, Any]:
+    """Return a race of two lines of a kernel, which a barrier between the lines orders."""
+    found = race_in_kernel(**more)
+    lines = (late, early) if next_round else (early, late)
+    return found | {
+        "missing": call,
+        "advice": f"A barrier (`{call}`) between line {lines[0]} and line {lines[1]} orders them.",
+        "before": {"file": "kernel.cu", "line": lines[1]},
+        "previous": found["previous"] | {"line": {"file": "kernel.cu", "line": early}},
+        "current": found["current"] | {"line": {"file": "kernel.cu", "line": late}},
+    }
+
+
+def test_one_missing_barrier_of_a_kernel_is_one_cause() -> None:
+    found = [without_barrier(early, late) for early in range(1, 6) for late in range(7, 15)]
+    assert causes(*found) == [list(range(40))]
+    worded = [{**finding, "words": words_of(finding)} for finding in found]
+    told = mends_of(worded, range(40))
+    assert told is not None
+    assert told.startswith("one barrier between line 5 and line 7 mends these 40: also kernel.cu:8")
+
+
+def test_lines_between_which_no_barrier_stands_for_all_are_two_causes() -> None:
+    assert causes(without_barrier(2, 4), without_barrier(4, 6), without_barrier(1, 9)) == [[0, 2], [1]]
+    # Each two of these have lines in common, and all three have none.
+    assert causes(without_barrier(1, 9), without_barrier(2, 4), without_barrier(6, 8)) == [[0, 1], [2]]
+
+
+def test_rounds_of_a_loop_have_a_barrier_of_their_own() -> None:
+    round_ends = [without_barrier(*lines, next_round=True) for lines in ((4, 6), (4, 7), (5, 6))]
+    assert causes(without_barrier(4, 6), *round_ends, without_barrier(5, 6)) == [[0, 4], [1, 2, 3]]
+    worded = [{**finding, "words": words_of(finding)} for finding in round_ends]
+    assert mends_of(worded, range(3)) == "one call mends these 3: also kernel.cu:7"
+
+
+def test_barriers_of_warps_and_of_other_kernels_are_other_causes() -> None:
+    others = [without_barrier(2, 5, "__syncwarp()"), without_barrier(2, 5) | {"kernel": "second"}]
+    assert causes(without_barrier(2, 5), *others, without_barrier(3, 5)) == [[0, 3], [1], [2]]
+
+
+def test_a_line_that_is_not_known_is_a_cause_of_its_own() -> None:
+    unknown = without_barrier(2, 5)
+    unknown["current"] = unknown["current"] | {"line": None}
+    assert causes(without_barrier(2, 5), unknown | {"advice": "other"}) == [[0], [1]]
+
+
 def test_numbers_of_other_processes_are_not_compared() -> None:
     assert causes(race(processes=[7]), later(15, processes=[8])) == [[0], [1]]
 

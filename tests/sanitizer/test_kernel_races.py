@@ -290,6 +290,16 @@ def test_without_a_check_the_launch_raises_an_error_of_its_own_type(program: Pro
     program.launch()  # the device stays usable
 
 
+def test_the_error_has_one_entry_for_each_missing_barrier(program: Program) -> None:
+    for lines in ((3, 6), (3, 5), (4, 6)):
+        program.race("barrier", lines=lines)
+    with pytest.raises(KernelRaceError) as caught:
+        program.launch()
+    assert len(caught.value.races) == 3
+    assert caught.value.details.count("Race in the kernel `total`") == 1
+    assert "one barrier between line 4 and line 5 mends these 3" in caught.value.details
+
+
 def test_the_error_tells_of_races_that_were_not_kept(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     program.race()
     make_up(monkeypatch, lambda: program.found, left_out=1200)
