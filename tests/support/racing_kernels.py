@@ -42,6 +42,8 @@ def launch(
     shared: int = 0,
     name: str = "kernel",
     recorded: bool = False,
+    order: int = 0,
+    patience: float = 30.0,
 ) -> EmulatedLaunch:
     """Return a launch that looks for races. The caller keeps the arrays, and runs the launch."""
     library, module = _library(source)
@@ -70,9 +72,11 @@ def launch(
         shared,
         ranges,
         strict=False,
+        patience=patience,
         recorded=recorded,
         variables=variables,
         races=True,
+        order=order,
     )
 
 

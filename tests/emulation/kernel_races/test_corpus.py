@@ -30,6 +30,9 @@ if is_clang():
     for kind, names in json.loads((DATA / "kernel_races_not_known_by_clang.json").read_text()).items():
         NOT_KNOWN[kind] |= names
 
+ORDERS = 1, 2, 3, 4
+"""The reverse order of the blocks and the threads, and three seeds."""
+
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 """How far sums and mathematical functions of floating-point numbers may differ between the runtimes."""
 
@@ -97,6 +100,13 @@ def test_a_right_kernel_gives_the_numbers(program: Program) -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
 def test_a_right_kernel_is_not_accused(program: Program) -> None:
     assert races(right_source(program.topic))[program.name] == []
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
+def test_a_right_kernel_is_not_accused_in_another_order(program: Program, order: int) -> None:
+    assert races(right_source(program.topic), order)[program.name] == []
 
 
 def cases(*kinds: str) -> list[Any]:

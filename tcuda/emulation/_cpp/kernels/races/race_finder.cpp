@@ -114,6 +114,7 @@ void RaceFinder::join(unsigned warp, std::uint32_t lanes) noexcept {
 void RaceFinder::fence(unsigned thread, abi::Scope scope) noexcept {
     if (stopped_)
         return;
+    fences_ = true;
     try {
         hand_overs_.fence(thread, scope);
         tell_module();
@@ -185,9 +186,12 @@ void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t si
         if (touch == abi::Touch::fresh) {
             forget(address, size);
         } else if (touch == abi::Touch::compared) {
+            polls_ = true;
             compared(address, size);
         } else {
             kind_ = kind_of(touch);
+            updates_ = updates_ || is_atomic(kind_);
+            polls_ = polls_ || is_volatile(kind_) || kind_ == AccessKind::atomic_read;
             if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
                 kind_ = AccessKind::volatile_release;
             note_access(address, size, static_cast<std::uint32_t>(site - memory_.library.begin));

@@ -53,6 +53,8 @@ public:
     void leave_module() noexcept;
 
     bool failed() const { return failed_; }
+    // Whether threads may have told each other how far they are, so that another order of the threads may show more.
+    bool communicates() const { return polls_ || (fences_ && updates_); }
     const RaceLog &log() const { return log_; }
 
 private:
@@ -120,6 +122,8 @@ private:
     std::unique_ptr<Shadow> shadow_; // until the end of the launch
     RaceLog log_;
     bool stopped_ = false, failed_ = false;
+    bool fences_ = false, updates_ = false; // whether there was a fence, and an atomic function
+    bool polls_ = false;                    // whether there was a volatile access, or a comparison
     unsigned updates_of_block_ = 0; // the atomic accesses of the present block of which the core knows
 
     // The present access

@@ -92,6 +92,8 @@ inline TCUDA_UNRECORDED void begin_thread(unsigned x) {
     const_cast<volatile unsigned &>(threadIdx.x) = x;
 #ifdef TCUDA_RACES
     race_notes.thread = x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    if (services.park != nullptr)
+        services.park(services.grid);
 #endif
 }
 
