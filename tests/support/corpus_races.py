@@ -9,6 +9,7 @@ import numpy as np
 
 from support.kernel_corpus import Out
 from support.racing_kernels import launch
+from tcuda.emulation.kernels.volatile_races import of_data
 from tcuda.emulation.rtc.build import build
 from tcuda.emulation.rtc.source_lines import source_lines
 
@@ -51,7 +52,11 @@ def _races_of(source: Source, name: str, described: Launch, order: int) -> list[
     started = launch(source.text, *copies, grid=grid, block=block, shared=described.shared, name=name, order=order)
     failure = started.run()
     assert failure is None or (order != 0 and failure[0] == "unfinished"), failure
-    return started.races()
+    library, _ = build(source.text, races=True)
+    return [
+        *started.races(),
+        *of_data(started.volatile_races(), lambda codes: source_lines(library, codes), lambda file: source.text),
+    ]
 
 
 def _three(sizes: tuple[int, ...]) -> tuple[int, int, int]:

@@ -379,7 +379,7 @@ class _Work(Movable):
             )
             return launch, self._failure(launch, None, (), order)
 
-        return OtherOrders([*self._ranges, *variables], kernel.checks.orders, run)
+        return OtherOrders(kernel, [*self._ranges, *variables], kernel.checks.orders, run)
 
     def _launch(self, recorded: RecordedKernel | None, checks: Sequence[LaunchCheck]) -> _core.EmulatedLaunch:
         """Return a launch that notes what the checks read."""

@@ -12,6 +12,7 @@ from tcuda._process.lazy import cuda
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.launch_failures import BARRIER
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
+from tcuda.emulation.kernels.volatile_races import races_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +207,7 @@ class RacesOfThreads(LaunchCheck):
     def read(self, launch: _core.EmulatedLaunch, *, failed: bool) -> None:
         """Read the races."""
         if not failed:
-            self._races = launch.races()
+            self._races = races_of(launch, self._kernel.module)
             self._left_out = launch.races_left_out
         if failed or self._races or not launch.communicates:
             self._others = None

@@ -11,6 +11,8 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from tcuda.emulation.kernels.volatile_races import races_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -34,6 +36,7 @@ class OtherOrders:
     """The other orders of a launch.
 
     Args:
+        kernel: The kernel.
         ranges: The memory that the launch may use from its beginning on.
         orders: The number of orders with the usual one.
         run: Runs the launch to its end, in an order and with a patience in seconds, and returns the launch and its
@@ -42,10 +45,12 @@ class OtherOrders:
 
     def __init__(
         self,
+        kernel: LaunchedKernel,
         ranges: Iterable[tuple[int, int]],
         orders: int,
         run: Callable[[int, float], tuple[_core.EmulatedLaunch, CUDADriverError | None]],
     ) -> None:
+        self._kernel = kernel
         self._orders = orders
         self._run = run
         self._before: dict[tuple[int, int], bytes] = {}
@@ -75,7 +80,7 @@ class OtherOrders:
             for order in range(1, self._orders):
                 _write(self._before)
                 launch, failure = self._run(order, patience)
-                races, left_out = launch.races(), launch.races_left_out
+                races, left_out = races_of(launch, self._kernel.module), launch.races_left_out
                 del launch  # No other launch may overtake the launch.
                 if races:
                     return races, left_out

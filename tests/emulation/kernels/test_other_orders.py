@@ -77,12 +77,12 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     found: list[int] = []
     made = OtherOrders.__init__
 
-    def noted(self: OtherOrders, ranges: Any, count: int, run: Any) -> None:
+    def noted(self: OtherOrders, kernel: Any, ranges: Any, count: int, run: Any) -> None:
         def noting(order: int, patience: float) -> Any:
             found.append(order)
             return run(order, patience)
 
-        made(self, ranges, count, noting)
+        made(self, kernel, ranges, count, noting)
 
     monkeypatch.setattr(OtherOrders, "__init__", noted)
     return found

@@ -173,6 +173,12 @@ public:
         return grid_.races()->log().races();
     }
 
+    std::vector<KernelRace> volatile_races() const {
+        if (grid_.races() == nullptr)
+            return {};
+        return grid_.races()->log_of_volatile().races();
+    }
+
     bool communicates() const { return grid_.races() != nullptr && grid_.races()->communicates(); }
     std::size_t races_left_out() const { return grid_.races() == nullptr ? 0 : grid_.races()->log().left_out(); }
     std::vector<std::pair<std::uintptr_t, std::uint64_t>> keep_marks() {
@@ -437,7 +443,9 @@ void bind_emulated_kernels(nb::module_ &module) {
             The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
 
             ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
-            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``. A launch in another ``order`` has the kind ``"unfinished"`` too: a block may wait for a later block.
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``. A launch
+            in another ``order`` has the kind ``"unfinished"`` if the launch takes too long, or if a block spins while
+            others have not begun.
 
         Raises:
             RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.)")
@@ -465,6 +473,10 @@ void bind_emulated_kernels(nb::module_ &module) {
 
         Raises:
             MemoryError: The machine had too little memory for the search.)")
+        .def("volatile_races", &EmulatedLaunch::volatile_races, R"(
+        Return the races of volatile accesses with others that are volatile or atomic, likewise.
+
+        They are no races where a thread polls the memory in a loop.)")
         .def_prop_ro(
             "communicates", &EmulatedLaunch::communicates,
             "Whether threads may have told each other how far they are, so that another order may show more races.")
