@@ -1411,9 +1411,9 @@ class EmulatedLaunch:
             The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
 
             ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
-            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``. A launch
-            in another ``order`` has the kind ``"unfinished"`` if the launch takes too long, or if a block spins while
-            others have not begun.
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``. A
+            launch in another ``order`` has the kind ``"unfinished"`` if the launch takes too long, or if a block spins
+            while others have not begun.
 
         Raises:
             RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.

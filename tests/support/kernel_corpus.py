@@ -176,8 +176,10 @@ class Source:
     """
 
     def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
-        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
         self.kernels = {one.name: one for one in kernels}
+        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
+        if any("cuda::" in line for one in self.kernels.values() for line in one.code):
+            lines.append("#include <cuda/atomic>")
         self._first_lines: dict[str, int] = {}
         for name, one in self.kernels.items():
             self._first_lines[name] = len(lines) + 1

@@ -51,6 +51,7 @@ enum class Touch : unsigned {
     volatile_read,
     volatile_write,
     atomic_read,
+    atomic_read_of_block,
     atomic_of_block,  // an update that is atomic for the threads of the block
     atomic_of_device, // an update that is atomic for all threads
     fresh,

@@ -148,9 +148,14 @@ void RaceFinder::leave_module() noexcept {
 // Accesses
 
 AccessKind RaceFinder::kind_of(abi::Touch touch) {
-    constexpr AccessKind kinds[] = {
-        AccessKind::read,        AccessKind::write,           AccessKind::volatile_read,   AccessKind::volatile_write,
-        AccessKind::atomic_read, AccessKind::atomic_of_block, AccessKind::atomic_of_device};
+    constexpr AccessKind kinds[] = {AccessKind::read,
+                                    AccessKind::write,
+                                    AccessKind::volatile_read,
+                                    AccessKind::volatile_write,
+                                    AccessKind::atomic_read,
+                                    AccessKind::atomic_read_of_block,
+                                    AccessKind::atomic_of_block,
+                                    AccessKind::atomic_of_device};
     return kinds[static_cast<unsigned>(touch)];
 }
 
@@ -194,7 +199,7 @@ void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t si
         } else {
             kind_ = kind_of(touch);
             updates_ = updates_ || is_atomic(kind_);
-            polls_ = polls_ || is_volatile(kind_) || kind_ == AccessKind::atomic_read;
+            polls_ = polls_ || is_volatile(kind_) || (is_atomic(kind_) && !writes(kind_));
             if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
                 kind_ = AccessKind::volatile_release;
             note_access(address, size, static_cast<std::uint32_t>(site - memory_.library.begin));
@@ -218,7 +223,7 @@ void RaceFinder::note_access(std::uintptr_t address, std::uint64_t size, std::ui
     now_ |= stamps::weak | (kind_ == AccessKind::atomic_of_device ? sites_.only_number(code, kind_, size)
                                                                   : sites_.number(code, kind_, size));
     close_reads_of(address, size);
-    const abi::Scope scope = kind_ == AccessKind::atomic_of_block ? abi::Scope::block : abi::Scope::device;
+    const abi::Scope scope = is_of_block(kind_) ? abi::Scope::block : abi::Scope::device;
     const bool updates = kind_ >= AccessKind::atomic_of_block;
     updates_of_block_ += updates;
     if (updates || !writes(kind_)) {
@@ -463,7 +468,7 @@ bool RaceFinder::conflicts(AccessStamp other) const {
     if (is_plain(first) || is_plain(second))
         return true;
     const bool near = clock_.of_this_block(other);
-    if (first == AccessKind::atomic_of_block || second == AccessKind::atomic_of_block)
+    if (is_of_block(first) || is_of_block(second))
         return !near;
     // Threads of a warp do not run in step, so volatile variables do not order what they do.
     if (near && is_volatile(first) && is_volatile(second) && of_same_warp(other, now_))
@@ -477,7 +482,7 @@ bool RaceFinder::may_be_of_flag(AccessStamp first, AccessStamp second) const {
     if (is_plain(one) || is_plain(other) || !(is_volatile(one) || is_volatile(other)))
         return false;
     const bool near = clock_.of_this_block(first);
-    if (!near && (one == AccessKind::atomic_of_block || other == AccessKind::atomic_of_block))
+    if (!near && (is_of_block(one) || is_of_block(other)))
         return false;
     return !(near && is_volatile(one) && is_volatile(other) && of_same_warp(first, second));
 }
@@ -788,7 +793,7 @@ Missing RaceFinder::missing(AccessStamp first, std::uintptr_t address) const {
     const bool near = clock_.of_this_block(first);
     const AccessKind kind_of_first = kind(first);
     if (!near) {
-        const bool narrow = kind_of_first == AccessKind::atomic_of_block || kind_ == AccessKind::atomic_of_block;
+        const bool narrow = is_of_block(kind_of_first) || is_of_block(kind_);
         if ((narrow && !is_plain(kind_of_first) && !is_plain(kind_)) ||
             hand_overs_.knows(thread_, first, !is_plain(kind_of_first), true))
             return Missing::scope;
