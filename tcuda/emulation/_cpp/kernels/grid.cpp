@@ -16,7 +16,7 @@ constexpr unsigned warp_size = 32;
 constexpr unsigned most_threads = 1024;       // the limit of a block
 constexpr unsigned most_unwritten_places = 64;
 constexpr unsigned pauses_between_looks = 4096; // pauses between two looks at the clock
-constexpr unsigned most_idle_looks = 16; // in another order, while other blocks wait for their turn
+constexpr unsigned most_idle_looks = 1; // in another order, while other blocks wait for their turn
 constexpr auto longest_wait = std::chrono::milliseconds(50); // the wait for the module before a look for signals
 
 unsigned threads_of(const Launch &launch) {
@@ -83,7 +83,7 @@ void Grid::prepare() {
     fibers_.reset(new Fiber[threads_]);
     fiber_of_.assign(threads_, nullptr);
     meetings_.reserve(threads_);
-    if (launch_.order != 0)
+    if (launch_.order > 1)
         parked_.reserve(threads_);
     const unsigned warps = (threads_ + warp_size - 1) / warp_size;
     exchanges_.reset(new Exchanges[warps]);
@@ -108,7 +108,8 @@ void Grid::prepare() {
                             nullptr,
                             nullptr,
                             fail,
-                            launch_.order == 0 ? nullptr : park,
+                            launch_.order < 2 ? nullptr : park,
+                            launch_.order == 1,
                             launch_.order != 0};
     if (launch_.races) {
         const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
@@ -343,13 +344,20 @@ inline unsigned Grid::rank_of(abi::Index thread) const {
     return thread.x + launch_.block.x * (thread.y + launch_.block.y * thread.z);
 }
 
+inline abi::Index Grid::place_of(abi::Index thread) const {
+    if (launch_.order != 1 || !launch_.races)
+        return thread;
+    const auto [x, y, z] = launch_.block;
+    return {x - 1 - thread.x, y - 1 - thread.y, z - 1 - thread.z};
+}
+
 // In a fiber: the number of threads of the block that have been started.
-inline unsigned Grid::started() const { return std::max(started_, rank_of(*interface_.thread) + 1); }
+inline unsigned Grid::started() const { return std::max(started_, rank_of(place_of(*interface_.thread)) + 1); }
 
 // In a fiber, when its thread waits for the first time: lets the module start the threads after this one, which is the
 // last that the module has started.
 inline void Grid::note_started() {
-    abi::Index next = *interface_.thread;
+    abi::Index next = place_of(*interface_.thread);
     const unsigned rank = rank_of(next);
     if (++next.x == launch_.block.x) {
         next.x = 0;
@@ -558,7 +566,8 @@ void Grid::pause(void *grid) {
     auto &self = *static_cast<Grid *>(grid);
     if (self.interrupt_.load(std::memory_order_relaxed) && self.take_interruption())
         self.interrupt_thread(false);
-    if (self.pauses_++ % pauses_between_looks == 0)
+    // In another order, a block that waits for a block that has not begun shall take little time.
+    if (self.pauses_++ % (self.launch_.order == 0 ? pauses_between_looks : pauses_between_looks / 8) == 0)
         self.look_at_clock();
     self.yield();
 }
@@ -574,8 +583,7 @@ void Grid::park(void *grid) {
 // Lets the threads of the block begin in their order.
 void Grid::unpark() {
     for (std::size_t left = parked_.size(); left != 0; --left) {
-        const std::size_t place =
-            launch_.order == 1 ? left - 1 : mixed(launch_.order + mixed(block_place_ + left)) % left;
+        const std::size_t place = mixed(launch_.order + mixed(block_place_ + left)) % left;
         release(std::exchange(parked_[place], parked_[left - 1]));
     }
     parked_.clear();

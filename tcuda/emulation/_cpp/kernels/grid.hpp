@@ -186,6 +186,7 @@ private:
     void use_own_memory();
 
     unsigned rank_of(abi::Index thread) const;
+    abi::Index place_of(abi::Index thread) const; // in the order in which the threads begin
     unsigned started() const;
     void note_started();
     unsigned lanes_of(unsigned warp) const; // the lanes of a warp that the block has

@@ -118,8 +118,9 @@ struct Services {
     // Does not return. `site` is null if `file` and `line` say where the failure is, and if nobody knows.
     void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function,
                  const void *site);
-    // Comes before each thread, if the launch runs the threads in another order. Null otherwise.
+    // Comes before each thread, if the launch runs the threads in the order of a seed. Null otherwise.
     void (*park)(void *grid);
+    bool mirrored; // whether the last thread of a block begins first; `Cursor` counts from that thread
     bool silent; // whether the kernel prints nothing
 };
 

@@ -199,7 +199,7 @@ void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t si
         } else {
             kind_ = kind_of(touch);
             updates_ = updates_ || is_atomic(kind_);
-            polls_ = polls_ || is_volatile(kind_) || (is_atomic(kind_) && !writes(kind_));
+            polls_ = polls_ || kind_ == AccessKind::volatile_read || (is_atomic(kind_) && !writes(kind_));
             if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
                 kind_ = AccessKind::volatile_release;
             note_access(address, size, static_cast<std::uint32_t>(site - memory_.library.begin));

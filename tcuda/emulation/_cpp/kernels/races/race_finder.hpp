@@ -126,7 +126,7 @@ private:
     RaceLog log_, log_of_volatile_;
     bool stopped_ = false, failed_ = false;
     bool fences_ = false, updates_ = false; // whether there was a fence, and an atomic function
-    bool polls_ = false;                    // whether there was a volatile access, or a comparison
+    bool polls_ = false;                    // whether there was a volatile read, or a comparison
     unsigned updates_of_block_ = 0; // the atomic accesses of the present block of which the core knows
 
     // The present access
