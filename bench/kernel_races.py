@@ -1,7 +1,7 @@
 """Measures the search for races in kernels: ``python bench/kernel_races.py [names]``.
 
-Each kernel runs with the checks of memory, and with the search for races in one order and in two orders, in turns in one
-process. Prints the processor times as a Markdown table. The exit status is 1 if a ratio is beyond :data:`MOST` or
+Each kernel runs with the checks of memory, and with the search for races in one order and in two orders, in turns in
+one process. Prints the processor times as a Markdown table. The exit status is 1 if a ratio is beyond :data:`MOST` or
 :data:`MOST_OF_ORDERS`.
 """
 
@@ -447,7 +447,7 @@ def main() -> int:
     chosen = parser.parse_args()
     tcuda.emulation.enable(devices=1, memory="1GiB")
     print(
-        "| kernel | memory, ms | memory and races in one order, ms | ratio | in two orders, ms | ratio to one order |"
+        "| kernel | memory, ms | races in one order, ms | ratio | in two orders, ms | ratio to one order |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     missed = False
