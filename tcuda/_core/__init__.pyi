@@ -1357,6 +1357,8 @@ class EmulatedLaunch:
             marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
             memory, which has no contents when a block of threads begins.
         marks_shared: Whether the dynamic shared memory has marks, too.
+        order: The order of the blocks, and of the threads of each block of a module that is built with ``races``: 0 is
+            the usual order, 1 the reverse, and other numbers are seeds. Only in the usual order, the kernel prints.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
@@ -1381,6 +1383,7 @@ class EmulatedLaunch:
         strict_marks: bool = False,
         marks: Sequence[tuple[int, int, int]] = (),
         marks_shared: bool = False,
+        order: int = 0,
     ) -> None: ...
     def allow(self, begin: int, end: int) -> None:
         """Let the kernel use the memory from ``begin`` to ``end``.
@@ -1408,7 +1411,9 @@ class EmulatedLaunch:
             The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
 
             ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
-            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``.
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``. A
+            launch in another ``order`` has the kind ``"unfinished"`` if the launch takes too long, or if a block spins
+            while others have not begun.
 
         Raises:
             RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.
@@ -1445,6 +1450,16 @@ class EmulatedLaunch:
         Raises:
             MemoryError: The machine had too little memory for the search.
         """
+
+    def volatile_races(self) -> list[KernelRace]:
+        """Return the races of volatile accesses with others that are volatile or atomic, likewise.
+
+        They are no races where a thread polls the memory in a loop.
+        """
+
+    @property
+    def communicates(self) -> bool:
+        """Whether threads may have told each other how far they are, so that another order may show more races."""
 
     @property
     def races_left_out(self) -> int:

@@ -116,11 +116,13 @@ def _scope(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
         found = _OF_BLOCK.search(access.source)
         if found is not None:
             name = f"{found[1]}()"
-            sentence = f"`{name}` in place of `{found[0]}()` in {_line(access)} holds for all blocks of the device."
+            sentence = (
+                f"`{found[0]}()` in {_line(access)} needs device scope: `{name}` holds for all blocks of the device."
+            )
             return Missing(name, None, sentence)
     sentence = (
-        f"The function that orders {_line(first)} and {_line(second)} holds for one block. A function of device scope, "
-        "whose name does not end with `_block`, holds for all blocks of the device."
+        f"What orders {_line(first)} and {_line(second)} holds for one block, and needs device scope: a function whose "
+        "name does not end with `_block`, or `cuda::thread_scope_device`."
     )
     return Missing("device scope", None, sentence)
 

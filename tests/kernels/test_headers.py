@@ -227,7 +227,7 @@ def test_a_kernel_with_the_name_of_a_function_is_explained(xp: Any) -> None:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("header", ["cuda/atomic", "cuda/std/tuple", "cub/cub.cuh"])
+@pytest.mark.parametrize("header", ["cuda/semaphore", "cuda/std/tuple", "cub/cub.cuh"])
 def test_other_headers_of_libcuxx_are_refused_with_advice(header: str, xp: Any) -> None:
     message = str(error_of(xp, f"#include <{header}>"))
     assert message.startswith(f"kernel.cu:1: error: a header of CUDA's C++ libraries ({header}) is not supported")

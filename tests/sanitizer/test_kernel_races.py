@@ -194,10 +194,9 @@ def test_a_report_as_data_has_all_of_a_race(program: Program) -> None:
          "line 3 and the atomic function that hands the memory over, and `__threadfence()` between the atomic function "
          "that takes the memory and line 4."),
         ({"missing": "scope", "lines": (5, 5), "kinds": ("atomic", "atomic"), "block": (1, 0, 0)}, "atomicAdd()",
-         "`atomicAdd()` in place of `atomicAdd_block()` in line 5 holds for all blocks of the device."),
-        ({"missing": "scope", "lines": (3, 4)}, "device scope", "The function that orders line 3 and line 4 holds for "
-         "one block. A function of device scope, whose name does not end with `_block`, holds for all blocks of the "
-         "device."),
+         "`atomicAdd_block()` in line 5 needs device scope: `atomicAdd()` holds for all blocks of the device."),
+        ({"missing": "scope", "lines": (3, 4)}, "device scope", "What orders line 3 and line 4 holds for one block, "
+         "and needs device scope: a function whose name does not end with `_block`, or `cuda::thread_scope_device`."),
         ({"missing": "atomic", "same_value": True, "lines": (3, 6)}, "atomicExch(&out[0], ...)", "One thread alone, or "
          "an atomic function such as `atomicExch(&out[0], ...)`, may write in line 3 and line 6."),
     ],

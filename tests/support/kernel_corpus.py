@@ -187,10 +187,11 @@ class Source:
     """
 
     def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
-        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
         self.kernels = {one.name: one for one in kernels}
+        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
         code = "\n".join(line for one in self.kernels.values() for line in one.code)
         lines += [f"#include <{header}>" for name, header in _COPIES.items() if name in code]
+        lines += ["#include <cuda/atomic>"] if "cuda::" in code else []
         lines += _NAMES_OF_COMPILERS if "__builtin_mem" in code else []
         self._first_lines: dict[str, int] = {}
         for name, one in self.kernels.items():

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcuda._core import EmulatedLaunch, EmulatedModule, KernelAccess, KernelRace
+from tcuda.emulation.kernels.volatile_races import of_data
 from tcuda.emulation.rtc import global_variables
 from tcuda.emulation.rtc.build import build
 from tcuda.emulation.rtc.source_lines import source_lines
@@ -42,6 +43,8 @@ def launch(
     shared: int = 0,
     name: str = "kernel",
     recorded: bool = False,
+    order: int = 0,
+    patience: float = 30.0,
 ) -> EmulatedLaunch:
     """Return a launch that looks for races. The caller keeps the arrays, and runs the launch."""
     library, module = _library(source)
@@ -70,9 +73,11 @@ def launch(
         shared,
         ranges,
         strict=False,
+        patience=patience,
         recorded=recorded,
         variables=variables,
         races=True,
+        order=order,
     )
 
 
@@ -80,6 +85,7 @@ def found_by(done: EmulatedLaunch, source: str) -> list[Found]:
     """Return the races of a launch."""
     library, _ = _library(source)
     texts = source.splitlines()
+    data = of_data(done.volatile_races(), lambda codes: source_lines(library, codes), lambda file: source)
 
     def described(access: KernelAccess) -> str:
         (place,) = source_lines(library, [access.code])
@@ -88,7 +94,7 @@ def found_by(done: EmulatedLaunch, source: str) -> list[Found]:
 
     return [
         Found(tuple(sorted([described(race.first), described(race.second)])), race.missing, race)
-        for race in done.races()
+        for race in (*done.races(), *data)
     ]
 
 

@@ -20,6 +20,7 @@ from tcuda.emulation.kernels.launch_checks import (
     warn_of_barrier,
 )
 from tcuda.emulation.kernels.launched_kernel import LaunchedKernel
+from tcuda.emulation.kernels.other_orders import OtherOrders
 from tcuda.emulation.runtime import launch_limits
 from tcuda.emulation.runtime.moves import Movable
 
@@ -352,8 +353,33 @@ class _Work(Movable):
         if recorded is not None and unwritten is not None:
             checks.append(unwritten)
         if findings is not None and kernel.checks.races:
-            checks.append(RacesOfThreads(kernel, findings))
+            checks.append(RacesOfThreads(kernel, findings, self._other_orders()))
         return recorded, checks
+
+    def _other_orders(self) -> OtherOrders | None:
+        """Return the other orders of a run now; None if they can show no more races."""
+        kernel = self._kernel
+        if kernel.checks.orders < 2 or not OtherOrders.are_possible(kernel):
+            return None
+        variables = [(begin, end) for _, begin, end in kernel.module.global_variables()]
+
+        def run(order: int, patience: float) -> tuple[_core.EmulatedLaunch, CUDADriverError | None]:
+            launch = _core.EmulatedLaunch(
+                kernel.host,
+                self._grid,
+                self._block,
+                self._arguments,
+                self._shared,
+                self._ranges,
+                kernel.strict,
+                patience,
+                variables=variables,
+                races=True,
+                order=order,
+            )
+            return launch, self._failure(launch, None, (), order)
+
+        return OtherOrders(kernel, [*self._ranges, *variables], kernel.checks.orders, run)
 
     def _launch(self, recorded: RecordedKernel | None, checks: Sequence[LaunchCheck]) -> _core.EmulatedLaunch:
         """Return a launch that notes what the checks read."""
@@ -369,7 +395,11 @@ class _Work(Movable):
         return _core.EmulatedLaunch(host, *usual, **options)
 
     def _failure(
-        self, launch: _core.EmulatedLaunch, recorded: RecordedKernel | None, checks: Sequence[LaunchCheck]
+        self,
+        launch: _core.EmulatedLaunch,
+        recorded: RecordedKernel | None,
+        checks: Sequence[LaunchCheck],
+        order: int = 0,
     ) -> CUDADriverError | None:
         """Run the launch to its end, and return its failure. The launch may use the memory that pointers lead to."""
         kernel = self._kernel
@@ -387,10 +417,12 @@ class _Work(Movable):
                     launch.allow(*found)
                     continue
                 reason = found
+            if report[0] == "unfinished":
+                return None
             lines = kernel.module.lines(launch.codes, recorded=recorded is not None)
             if reason is not None:
-                return launch_failures.illegal_access(kernel, report, reason, lines)
-            return launch_failures.failure(kernel, report, lines)
+                return launch_failures.illegal_access(kernel, report, reason, lines, order)
+            return launch_failures.failure(kernel, report, lines, order)
         return None
 
 

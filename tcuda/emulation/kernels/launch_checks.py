@@ -12,6 +12,7 @@ from tcuda._process.lazy import cuda
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.launch_failures import BARRIER
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
+from tcuda.emulation.kernels.volatile_races import races_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tcuda.emulation.devices.driver_error import CUDADriverError
     from tcuda.emulation.kernels.launch_findings import LaunchFindings
     from tcuda.emulation.kernels.launched_kernel import LaunchedKernel, RecordedKernel
+    from tcuda.emulation.kernels.other_orders import OtherOrders
     from tcuda.emulation.runtime import EmulatedRuntime
     from tcuda.emulation.runtime.accesses import Access
     from tcuda.emulation.runtime.unwritten import Marks, Unwritten
@@ -181,13 +183,15 @@ class RacesOfThreads(LaunchCheck):
     Args:
         kernel: The kernel.
         findings: The part that tells the races.
+        others: The other orders of the launch; None if no other order can show more.
     """
 
-    __slots__ = ("_findings", "_kernel", "_left_out", "_races")
+    __slots__ = ("_findings", "_kernel", "_left_out", "_others", "_races")
 
-    def __init__(self, kernel: LaunchedKernel, findings: LaunchFindings) -> None:
+    def __init__(self, kernel: LaunchedKernel, findings: LaunchFindings, others: OtherOrders | None) -> None:
         self._kernel = kernel
         self._findings = findings
+        self._others = others
         self._races: list[_core.KernelRace] = []
         self._left_out = 0
 
@@ -195,14 +199,23 @@ class RacesOfThreads(LaunchCheck):
         """Let the launch look for races."""
         return {"races": True}
 
+    def allow(self, launch: _core.EmulatedLaunch, begin: int, end: int) -> None:
+        """Keep the contents of the memory for the other orders."""
+        if self._others is not None:
+            self._others.keep(begin, end)
+
     def read(self, launch: _core.EmulatedLaunch, *, failed: bool) -> None:
         """Read the races."""
         if not failed:
-            self._races = launch.races()
+            self._races = races_of(launch, self._kernel.module)
             self._left_out = launch.races_left_out
+        if failed or self._races or not launch.communicates:
+            self._others = None
 
     def tell(self) -> None:
-        """Tell the races."""
+        """Tell the races, of another order if the usual one has shown none."""
+        if self._others is not None:
+            self._races, self._left_out = self._others.races()
         if self._races:
             self._findings.tell_races(self._races, self._left_out, self._kernel.module, self._kernel.call)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._base.statuses import Status
 from tcuda.emulation.devices.driver_error import CUDADriverError
+from tcuda.emulation.kernels.other_orders import words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ BARRIER = (
 
 
 def illegal_access(
-    kernel: LaunchedKernel, report: tuple[Any, ...], why: str, lines: Sequence[tuple[str, int] | None]
+    kernel: LaunchedKernel, report: tuple[Any, ...], why: str, lines: Sequence[tuple[str, int] | None], order: int
 ) -> CUDADriverError:
     """Return the error for an access to memory that the kernel may not use.
 
@@ -39,12 +40,13 @@ def illegal_access(
         report: The report of the core on the access.
         why: The reason why the kernel may not use the memory.
         lines: The lines of the source that have the access.
+        order: The order of the blocks and threads.
     """
     _, address, size, write, thread, block = report
     details = (
         f"Invalid __global__ {'write' if write else 'read'} of size {size} bytes at {address:#x}\n"
         f"    in {kernel.name}{_lines_text(lines)}, by thread {thread} of block {block}.\n"
-        f"{why}"
+        f"{why}{_order_text(order)}"
     )
     # A GPU reports an access to the address 0 like __trap().
     status = Status.ILLEGAL_ADDRESS if address else Status.LAUNCH_FAILURE
@@ -52,7 +54,7 @@ def illegal_access(
 
 
 def failure(
-    kernel: LaunchedKernel, report: tuple[Any, ...], lines: Sequence[tuple[str, int] | None]
+    kernel: LaunchedKernel, report: tuple[Any, ...], lines: Sequence[tuple[str, int] | None], order: int
 ) -> CUDADriverError:
     """Return the error for another report of the core.
 
@@ -60,6 +62,7 @@ def failure(
         kernel: The kernel.
         report: The report.
         lines: The lines of the source at which the kernel failed.
+        order: The order of the blocks and threads.
     """
     kind, text, file, line, function, thread, block = report
     where = f"{file}:{line}: " if file else ""
@@ -72,7 +75,18 @@ def failure(
         details = f"The block {block} cannot go on: {text}\n    in {name}."
         if "__syncthreads()" in text and " returned" in text:
             details += f"\n{BARRIER}"
-    return CUDADriverError(_STATUSES.get(kind, Status.LAUNCH_FAILURE), kernel.call, details)
+    status = _STATUSES.get(kind, Status.LAUNCH_FAILURE)
+    return CUDADriverError(status, kernel.call, f"{details}{_order_text(order)}")
+
+
+def _order_text(order: int) -> str:
+    """Return a line about an order of the blocks and threads; an empty text for the usual order."""
+    if order == 0:
+        return ""
+    return (
+        f"\nThe kernel fails if its blocks and its threads run {words(order)}. With the usual order, the kernel has "
+        "ended. CUDA promises no order of blocks and threads."
+    )
 
 
 def _lines_text(lines: Sequence[tuple[str, int] | None]) -> str:

@@ -18,6 +18,9 @@ _NAMES = (_MEMORY, _WITHOUT_NEIGHBOURS, "padding", "barriers", "types", "races",
 _BENIGN = {"races": True, "races:benign=on": True, "races:benign=off": False}
 """The words that ask for races in kernels, and whether each asks for writes of the same value too."""
 
+_ORDERS = re.compile(r"races:orders=([1-9]\d?)")
+"""The word that asks for races in kernels, and says in how many orders a launch may run."""
+
 _INIT = {"init": True, "init:shared=on": True, "init:shared=off": False}
 """The words that ask for uses of unwritten memory, and whether each asks for those of shared memory too."""
 OF_OPERATORS = (
@@ -130,6 +133,7 @@ class Checks:
         types: The consequence if an array has other elements than the kernel reads, likewise.
         races: Whether each launch looks for races between its threads.
         benign: Whether several threads that write the same value to the same place are such a race.
+        orders: In how many orders of its blocks and threads a launch may run, to find such races.
         init: Whether a use of memory that nothing has written is an error.
         shared: Whether the same holds for a read of shared memory.
     """
@@ -141,6 +145,7 @@ class Checks:
     types: Literal["error", "warning", "nothing"]
     races: bool = False
     benign: bool = True
+    orders: int = 2
     init: bool = False
     shared: bool = False
 
@@ -174,22 +179,25 @@ def parsed(value: str, name: str) -> Checks:
         )
     words = [word.strip() for word in value.split(",")]
     for word in words:
-        if word not in (*_NAMES, *_BENIGN, *_INIT):
+        if word not in (*_NAMES, *_BENIGN, *_INIT) and _ORDERS.fullmatch(word) is None:
             raise ValueError(
                 f"{name} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
                 f"with commas between them: {', '.join(_NAMES)}. races:benign=off is races without writes of the same "
-                "value by several threads, and init:shared=off is init without shared memory."
+                "value by several threads, races:orders=3 is races in three orders of the threads (1 to 99), and "
+                "init:shared=off is init without shared memory."
             )
     races = [word for word in words if word in _BENIGN]
+    orders = [int(found[1]) for found in map(_ORDERS.fullmatch, words) if found is not None]
     init = [word for word in words if word in _INIT]
     return Checks(
-        memory=bool(races) or bool(init) or _MEMORY in words or _WITHOUT_NEIGHBOURS in words,
+        memory=bool(races) or bool(orders) or bool(init) or _MEMORY in words or _WITHOUT_NEIGHBOURS in words,
         neighbours=_WITHOUT_NEIGHBOURS not in words,
         padding="padding" in words,
         barriers="error" if "barriers" in words else "nothing",
         types="error" if "types" in words else "nothing",
-        races=bool(races),
+        races=bool(races) or bool(orders),
         benign=all(_BENIGN[word] for word in races),
+        orders=orders[-1] if orders else Checks.orders,
         init=bool(init),
         shared=bool(init) and all(_INIT[word] for word in init),
     )

@@ -30,6 +30,9 @@ if is_clang():
     for kind, names in json.loads((DATA / "kernel_races_not_known_by_clang.json").read_text()).items():
         NOT_KNOWN[kind] |= names
 
+ORDERS = 1, 2, 3, 4
+"""The reverse order of the blocks and the threads, and three seeds."""
+
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 """How far sums and mathematical functions of floating-point numbers may differ between the runtimes."""
 
@@ -99,6 +102,13 @@ def test_a_right_kernel_is_not_accused(program: Program) -> None:
     assert races(right_source(program.topic))[program.name] == []
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
+def test_a_right_kernel_is_not_accused_in_another_order(program: Program, order: int) -> None:
+    assert races(right_source(program.topic), order)[program.name] == []
+
+
 def cases(*kinds: str) -> list[Any]:
     """Return the wrong kernels as parameters; those of the table under ``kinds`` are expected to fail."""
     less = {name: reason for kind in kinds for name, reason in NOT_KNOWN[kind].items()}
@@ -117,6 +127,13 @@ def test_a_planted_race_is_found_at_its_lines(wrong: Wrong) -> None:
 
 
 @pytest.mark.emulated
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("wrong", [wrong for wrong in WRONGS if wrong.program.topic == "scopes"], ids=name_of)
+def test_a_fence_or_a_scope_is_found_in_every_order(wrong: Wrong, order: int) -> None:
+    assert races_at_marks(wrong, order)
+
+
+@pytest.mark.emulated
 @pytest.mark.parametrize("wrong", cases("not found", "another word"))
 def test_what_is_missing_is_said(wrong: Wrong) -> None:
     found = races_at_marks(wrong)
@@ -130,6 +147,6 @@ def test_writes_of_the_same_value_are_told_apart(wrong: Wrong) -> None:
     assert all(found.race.same_value for found in races_at_marks(wrong))
 
 
-def races_at_marks(wrong: Wrong) -> list[Found]:
+def races_at_marks(wrong: Wrong, order: int = 0) -> list[Found]:
     source = wrong_source(wrong.program.topic)
-    return [found for found in races(source)[wrong.name] if found.lines == source.marked(wrong)]
+    return [found for found in races(source, order)[wrong.name] if found.lines == source.marked(wrong)]

@@ -246,6 +246,21 @@ def test_the_variable_for_checks_chooses_races(value: str, races: bool, benign: 
     assert chosen.types == {"1": "warning", "races:benign=on,types": "error"}.get(value, "nothing")
 
 
+@pytest.mark.parametrize(
+    ("value", "orders", "benign"),
+    [("races", 2, True), ("races:orders=1", 1, True), ("memory,races:benign=off,races:orders=12", 12, False)],
+)
+def test_the_variable_for_checks_chooses_the_number_of_orders(value: str, orders: int, benign: bool) -> None:
+    chosen = checks.chosen({"TCUDA_EMULATED_CHECKS": value})
+    assert (chosen.races, chosen.memory, chosen.orders, chosen.benign) == (True, True, orders, benign)
+
+
+@pytest.mark.parametrize("value", ["races:orders=0", "races:orders=100", "races:orders=", "races:orders=two"])
+def test_a_wrong_number_of_orders_says_what_is_allowed(value: str) -> None:
+    with pytest.raises(ValueError, match=f"checks is '{value}'.*races:orders=3 is races in three orders .*1 to 99"):
+        checks.parsed(value, "checks")
+
+
 def test_a_wrong_check_says_what_is_allowed() -> None:
     with pytest.raises(
         ValueError,

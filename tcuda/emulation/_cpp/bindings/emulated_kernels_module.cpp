@@ -122,10 +122,10 @@ public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                    unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
                    bool finds_changes, const Ranges &variables, bool races, bool marked, bool strict_marks,
-                   const MarkedRanges &marks, bool marks_shared)
+                   const MarkedRanges &marks, bool marks_shared, unsigned order)
         : module_(function.module),
           grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience, recorded, finds_changes,
-                                    variables, races, marked, strict_marks, marks, marks_shared)) {
+                                    variables, races, marked, strict_marks, marks, marks_shared, order)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -173,6 +173,13 @@ public:
         return grid_.races()->log().races();
     }
 
+    std::vector<KernelRace> volatile_races() const {
+        if (grid_.races() == nullptr)
+            return {};
+        return grid_.races()->log_of_volatile().races();
+    }
+
+    bool communicates() const { return grid_.races() != nullptr && grid_.races()->communicates(); }
     std::size_t races_left_out() const { return grid_.races() == nullptr ? 0 : grid_.races()->log().left_out(); }
     std::vector<std::pair<std::uintptr_t, std::uint64_t>> keep_marks() {
         if (grid_.recorder() == nullptr)
@@ -225,7 +232,7 @@ private:
     static Launch launch_of(const EmulatedFunction &function, const Triple &grid, const Triple &block,
                             const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
                             bool finds_changes, const Ranges &variables, bool races, bool marked, bool strict_marks,
-                            const MarkedRanges &marks, bool marks_shared) {
+                            const MarkedRanges &marks, bool marks_shared, unsigned order) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         Launch launch{function.kernel,
@@ -245,6 +252,7 @@ private:
         for (const auto &[begin, end, bytes] : marks)
             launch.marks.push_back({{begin, end}, reinterpret_cast<unsigned char *>(bytes)});
         launch.marks_shared = marks_shared;
+        launch.order = order;
         return launch;
     }
 
@@ -393,23 +401,26 @@ void bind_emulated_kernels(nb::module_ &module) {
             marks: a byte for each, which is 255 if the byte of the block is written. The address 0 stands for shared
             memory, which has no contents when a block of threads begins.
         marks_shared: Whether the dynamic shared memory has marks, too.
+        order: The order of the blocks, and of the threads of each block of a module that is built with ``races``: 0 is
+            the usual order, 1 the reverse, and other numbers are seeds. Only in the usual order, the kernel prints.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
             the parameters of the kernel.)")
         .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
-                      bool, double, bool, bool, const Ranges &, bool, bool, bool, const MarkedRanges &, bool>(),
+                      bool, double, bool, bool, const Ranges &, bool, bool, bool, const MarkedRanges &, bool,
+                      unsigned>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
              nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("races") = false,
              nb::arg("marked") = false, nb::arg("strict_marks") = false, nb::arg("marks") = MarkedRanges(),
-             nb::arg("marks_shared") = false,
+             nb::arg("marks_shared") = false, nb::arg("order") = 0,
              nb::sig(
                  "def __init__(self, function: EmulatedFunction, grid: tuple[int, int, int], block: tuple[int, int, "
                  "int], arguments: bytes, shared: int, ranges: Sequence[tuple[int, int]], strict: bool=True, patience: "
                  "float=30.0, recorded: bool=False, finds_changes: bool=False, variables: Sequence[tuple[int, "
                  "int]]=(), races: bool=False, marked: bool=False, strict_marks: bool=False, marks: "
-                 "Sequence[tuple[int, int, int]]=(), marks_shared: bool=False) -> None"))
+                 "Sequence[tuple[int, int, int]]=(), marks_shared: bool=False, order: int=0) -> None"))
         .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"), R"(
         Let the kernel use the memory from ``begin`` to ``end``.
 
@@ -432,7 +443,9 @@ void bind_emulated_kernels(nb::module_ &module) {
             The next call goes on with this access. Call :meth:`allow` before, or the access is reported again.
 
             ``(kind, text, file, line, function, thread, block)`` if a thread has failed. The kinds are ``"assert"``,
-            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``.
+            ``"bounds"``, ``"deadlock"``, ``"divide"``, ``"mask"``, ``"misaligned"``, ``"timeout"`` and ``"trap"``. A
+            launch in another ``order`` has the kind ``"unfinished"`` if the launch takes too long, or if a block spins
+            while others have not begun.
 
         Raises:
             RuntimeError: The thread runs another kernel of the same module, or another thread is in :meth:`run`.)")
@@ -460,6 +473,13 @@ void bind_emulated_kernels(nb::module_ &module) {
 
         Raises:
             MemoryError: The machine had too little memory for the search.)")
+        .def("volatile_races", &EmulatedLaunch::volatile_races, R"(
+        Return the races of volatile accesses with others that are volatile or atomic, likewise.
+
+        They are no races where a thread polls the memory in a loop.)")
+        .def_prop_ro(
+            "communicates", &EmulatedLaunch::communicates,
+            "Whether threads may have told each other how far they are, so that another order may show more races.")
         .def_prop_ro("races_left_out", &EmulatedLaunch::races_left_out,
                      "The pairs of places of the code with races that :meth:`races` leaves out.")
         .def("keep_marks", &EmulatedLaunch::keep_marks, R"(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -15,6 +16,7 @@ constexpr unsigned warp_size = 32;
 constexpr unsigned most_threads = 1024;       // the limit of a block
 constexpr unsigned most_unwritten_places = 64;
 constexpr unsigned pauses_between_looks = 4096; // pauses between two looks at the clock
+constexpr unsigned most_idle_looks = 1; // in another order, while other blocks wait for their turn
 constexpr auto longest_wait = std::chrono::milliseconds(50); // the wait for the module before a look for signals
 
 unsigned threads_of(const Launch &launch) {
@@ -29,12 +31,20 @@ unsigned threads_of(const Launch &launch) {
     return x * y * z;
 }
 
+// A number that depends on all bits of the other number.
+unsigned long long mixed(unsigned long long number) {
+    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9ull;
+    number = (number ^ number >> 27) * 0x94d049bb133111ebull;
+    return number ^ number >> 31;
+}
+
 } // namespace
 
 // The life of a launch
 
 Grid::Grid(LoadedModule &module, Launch launch)
     : interface_(module.interface()), module_(module), launch_(std::move(launch)), threads_(threads_of(launch_)),
+      blocks_(static_cast<unsigned long long>(launch_.grid.x) * launch_.grid.y * launch_.grid.z),
       memory_(launch_.variables) {
     const auto begin = reinterpret_cast<std::uintptr_t>(launch_.arguments.data());
     memory_.admit_own({begin, begin + launch_.arguments.size()});
@@ -73,6 +83,8 @@ void Grid::prepare() {
     fibers_.reset(new Fiber[threads_]);
     fiber_of_.assign(threads_, nullptr);
     meetings_.reserve(threads_);
+    if (launch_.order > 1)
+        parked_.reserve(threads_);
     const unsigned warps = (threads_ + warp_size - 1) / warp_size;
     exchanges_.reset(new Exchanges[warps]);
     const auto values = reinterpret_cast<std::uintptr_t>(exchanges_.get()); // Threads read the values.
@@ -86,7 +98,19 @@ void Grid::prepare() {
     memory_.admit_own({shared, shared + launch_.shared_bytes});
     memory_.admit_own({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
-    *interface_.services = {this, wait_for_block, exchange, converge, pause, step, resolve, nullptr, nullptr, fail};
+    *interface_.services = {this,
+                            wait_for_block,
+                            exchange,
+                            converge,
+                            pause,
+                            step,
+                            resolve,
+                            nullptr,
+                            nullptr,
+                            fail,
+                            launch_.order < 2 ? nullptr : park,
+                            launch_.order == 1,
+                            launch_.order != 0};
     if (launch_.races) {
         const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
         ModuleMemory memory{library, {heap, heap + abi::heap_capacity}, launch_.variables};
@@ -97,6 +121,11 @@ void Grid::prepare() {
     *interface_.block_dim = launch_.block;
     *interface_.grid_dim = launch_.grid;
     *interface_.dynamic_shared_size = launch_.shared_bytes;
+    stride_ = 1 + mixed(launch_.order) % blocks_;
+    while (std::gcd(stride_, blocks_) != 1)
+        ++stride_;
+    block_ = block_at(0);
+    begin_ = std::chrono::steady_clock::now();
     start_block();
 }
 
@@ -165,7 +194,7 @@ Grid::Outcome Grid::run_blocks() {
         if (asks_)
             return Outcome::access;
         if (interrupted_)
-            return Outcome::interrupted;
+            return give_up() ? Outcome::fault : Outcome::interrupted;
         if (!next_block())
             return Outcome::done;
         if (take_interruption())
@@ -176,15 +205,36 @@ Grid::Outcome Grid::run_blocks() {
 // Blocks
 
 bool Grid::next_block() {
-    if (++block_.x == launch_.grid.x) {
-        block_.x = 0;
-        if (++block_.y == launch_.grid.y) {
-            block_.y = 0;
-            if (++block_.z == launch_.grid.z)
-                return false;
-        }
-    }
+    if (++block_place_ == blocks_)
+        return false;
+    block_ = block_at(block_place_);
     start_block();
+    return true;
+}
+
+// The block that has a place in the order.
+abi::Index Grid::block_at(unsigned long long place) const {
+    unsigned long long number = place;
+    if (launch_.order == 1)
+        number = blocks_ - 1 - place;
+    else if (launch_.order != 0)
+        number =
+            static_cast<unsigned long long>((static_cast<__uint128_t>(place) * stride_ + mixed(stride_)) % blocks_);
+    const auto x = static_cast<unsigned>(number % launch_.grid.x);
+    number /= launch_.grid.x;
+    return {x, static_cast<unsigned>(number % launch_.grid.y), static_cast<unsigned>(number / launch_.grid.y)};
+}
+
+// Whether a launch in another order has taken too long, and ends here.
+bool Grid::give_up() {
+    if (launch_.order == 0)
+        return false;
+    // The last block waits for no other block, so look_at_clock() tells whether it spins.
+    const auto longest = block_place_ + 1 == blocks_ ? 8 * launch_.patience : launch_.patience;
+    if (std::chrono::steady_clock::now() - begin_ <= longest)
+        return false;
+    failed_ = true;
+    failure_ = {"unfinished", "", "", "", 0, 0};
     return true;
 }
 
@@ -217,6 +267,9 @@ Fiber *Grid::next_of_waiting() {
     while (waiting_ != 0) {
         if (take_interruption())
             return nullptr;
+        unpark();
+        if (Fiber *fiber = ready_.pop())
+            return fiber;
         if (!finish_meetings() && !release_converged()) {
             if (Fiber *fiber = paused_.pop()) {
                 release(fiber);
@@ -291,13 +344,20 @@ inline unsigned Grid::rank_of(abi::Index thread) const {
     return thread.x + launch_.block.x * (thread.y + launch_.block.y * thread.z);
 }
 
+inline abi::Index Grid::place_of(abi::Index thread) const {
+    if (launch_.order != 1 || !launch_.races)
+        return thread;
+    const auto [x, y, z] = launch_.block;
+    return {x - 1 - thread.x, y - 1 - thread.y, z - 1 - thread.z};
+}
+
 // In a fiber: the number of threads of the block that have been started.
-inline unsigned Grid::started() const { return std::max(started_, rank_of(*interface_.thread) + 1); }
+inline unsigned Grid::started() const { return std::max(started_, rank_of(place_of(*interface_.thread)) + 1); }
 
 // In a fiber, when its thread waits for the first time: lets the module start the threads after this one, which is the
 // last that the module has started.
 inline void Grid::note_started() {
-    abi::Index next = *interface_.thread;
+    abi::Index next = place_of(*interface_.thread);
     const unsigned rank = rank_of(next);
     if (++next.x == launch_.block.x) {
         next.x = 0;
@@ -506,9 +566,27 @@ void Grid::pause(void *grid) {
     auto &self = *static_cast<Grid *>(grid);
     if (self.interrupt_.load(std::memory_order_relaxed) && self.take_interruption())
         self.interrupt_thread(false);
-    if (self.pauses_++ % pauses_between_looks == 0)
+    // In another order, a block that waits for a block that has not begun shall take little time.
+    if (self.pauses_++ % (self.launch_.order == 0 ? pauses_between_looks : pauses_between_looks / 8) == 0)
         self.look_at_clock();
     self.yield();
+}
+
+// In a fiber, before the first statement of the kernel: waits until all threads of the block can begin.
+void Grid::park(void *grid) {
+    auto &self = *static_cast<Grid *>(grid);
+    self.bind(self.current_);
+    self.parked_.push_back(self.current_);
+    self.wait(Fiber::Wait::pause, nullptr);
+}
+
+// Lets the threads of the block begin in their order.
+void Grid::unpark() {
+    for (std::size_t left = parked_.size(); left != 0; --left) {
+        const std::size_t place = mixed(launch_.order + mixed(block_place_ + left)) % left;
+        release(std::exchange(parked_[place], parked_[left - 1]));
+    }
+    parked_.clear();
 }
 
 // Before an access to a volatile variable: each thread makes one such access before any thread makes the next. So the
@@ -522,7 +600,9 @@ void Grid::look_at_clock() {
     const auto now = std::chrono::steady_clock::now();
     const unsigned started = this->started();
     if (std::exchange(progress_, false) || std::exchange(last_started_, started) != started)
-        last_progress_ = now;
+        last_progress_ = now, idle_looks_ = 0;
+    else if (launch_.order != 0 && block_place_ + 1 != blocks_ && ++idle_looks_ > most_idle_looks)
+        fail(this, "unfinished", "", "", 0, "", nullptr); // The block may wait for another block.
     else if (now - last_progress_ > launch_.patience)
         fail(this, "timeout",
              "threads of the block spin, and no thread of the block returns, reaches a barrier or writes a volatile "

@@ -42,6 +42,10 @@ struct Launch {
     bool strict_marks = false;
     std::vector<Marks> marks{}; // the memory with unwritten bytes that is known when the launch begins
     bool marks_shared = false;  // whether the dynamic shared memory is marked
+    // The order of the blocks, and of the threads of a block that is compiled for the search for races: 0 is the usual
+    // order, 1 the reverse of the usual order, and other numbers are seeds. In another order than the usual one, the
+    // kernel prints nothing.
+    unsigned order = 0;
 };
 
 // The reads of unwritten memory at one place of the code: the first read, and the number of reads.
@@ -133,7 +137,7 @@ private:
         static constexpr unsigned count = 33;
         unsigned long long values[count][32];
         unsigned users[count]; // the lanes whose last exchange has this result
-        unsigned lanes;        // the lanes that have made an exchange
+        unsigned lanes; // the lanes that have made an exchange
         unsigned char result_of[32];
     };
 
@@ -150,6 +154,7 @@ private:
     static const unsigned long long *exchange(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     static unsigned converge(void *grid, const void *site);
     static void pause(void *grid);
+    static void park(void *grid);
     static void step(void *grid, bool write);
     static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write, const void *site);
     static void touch(void *grid, std::uintptr_t address, unsigned long long size, abi::Touch touch, const void *site);
@@ -165,6 +170,9 @@ private:
     void end();
     Outcome run_blocks();
     bool next_block();
+    abi::Index block_at(unsigned long long place) const;
+    bool give_up();
+    void unpark();
     void start_block();
     Fiber *next_fiber();
     Fiber *next_of_waiting();
@@ -178,6 +186,7 @@ private:
     void use_own_memory();
 
     unsigned rank_of(abi::Index thread) const;
+    abi::Index place_of(abi::Index thread) const; // in the order in which the threads begin
     unsigned started() const;
     void note_started();
     unsigned lanes_of(unsigned warp) const; // the lanes of a warp that the block has
@@ -203,11 +212,11 @@ private:
     unsigned started_ = 0; // the threads of the block up to the last that has waited, or all
     FiberQueue ready_;
     FiberQueue barrier_;
-    unsigned waiting_ = 0;    // the number of threads that wait
+    unsigned waiting_ = 0; // the number of threads that wait
     unsigned at_barrier_ = 0; // the number of threads at the barrier of the block
     unsigned converging_ = 0; // the number of threads in converge()
-    abi::Votes votes_{};      // the votes at the present barrier so far
-    abi::Votes result_{};     // the votes at the last barrier
+    abi::Votes votes_{}; // the votes at the present barrier so far
+    abi::Votes result_{}; // the votes at the last barrier
     unsigned long long switches_ = 0;
     Context scheduler_;
 
@@ -217,11 +226,14 @@ private:
     bool begun_ = false;
     std::optional<Outcome> ended_;
     abi::Index block_{};
+    const unsigned long long blocks_; // of the grid
+    unsigned long long block_place_ = 0; // of the present block in the order
+    unsigned long long stride_ = 1; // from block to block, in the order of a seed
 
     LaunchMemory memory_;
     std::unique_ptr<AccessRecorder> recorder_;
     std::unique_ptr<RaceFinder> races_;
-    abi::Range covered_{};  // the memory around the access that the recorder does not cover yet
+    abi::Range covered_{}; // the memory around the access that the recorder does not cover yet
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
     bool marks_own_ = false; // whether the recorder has marks of shared memory
     std::vector<UnwrittenReads> unwritten_reads_; // has room for the most places that are kept
@@ -233,15 +245,18 @@ private:
     std::vector<Fiber *> fiber_of_;
     FiberQueue spare_;
     FiberQueue paused_;
-    std::vector<Meeting> meetings_;          // has room for a meeting of each thread
+    std::vector<Fiber *> parked_; // the threads that wait for the first thread of another order
+    std::vector<Meeting> meetings_; // has room for a meeting of each thread
     std::unique_ptr<Exchanges[]> exchanges_; // for each warp; without values until the first exchange
-    unsigned exchanging_ = 0;                // the number of warps whose Exchanges are in use
+    unsigned exchanging_ = 0; // the number of warps whose Exchanges are in use
 
     Unreached unreached_{};
     bool progress_ = true; // whether a thread made progress since the last look at the clock
     unsigned last_started_ = 0;
     std::chrono::steady_clock::time_point last_progress_{};
     unsigned pauses_ = 0;
+    unsigned idle_looks_ = 0; // the looks at the clock since the last progress
+    std::chrono::steady_clock::time_point begin_{};
 
     std::atomic<bool> running_{false};
     std::atomic<bool> interrupt_{false};

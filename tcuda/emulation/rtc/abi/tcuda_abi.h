@@ -14,7 +14,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 8;
+constexpr unsigned version = 9;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned heap_capacity = 8u << 20;
 constexpr unsigned slot_count = 256;         // a power of two
@@ -43,14 +43,15 @@ struct Record {
     Address read_bytes;
 };
 
-// What an access does, for the search for races. The memory of `fresh` comes new from the heap. `compared` is no access:
-// it comes before the access of a function that compares the memory with what the thread has read there before.
+// What an access does, for the search for races. The memory of `fresh` comes new from the heap. `compared` is no
+// access: it comes before the access of a function that compares the memory with what the thread has read there before.
 enum class Touch : unsigned {
     read,
     write,
     volatile_read,
     volatile_write,
     atomic_read,
+    atomic_read_of_block,
     atomic_of_block,  // an update that is atomic for the threads of the block
     atomic_of_device, // an update that is atomic for all threads
     fresh,
@@ -117,6 +118,10 @@ struct Services {
     // Does not return. `site` is null if `file` and `line` say where the failure is, and if nobody knows.
     void (*fail)(void *grid, const char *kind, const char *text, const char *file, int line, const char *function,
                  const void *site);
+    // Comes before each thread, if the launch runs the threads in the order of a seed. Null otherwise.
+    void (*park)(void *grid);
+    bool mirrored; // whether the last thread of a block begins first; `Cursor` counts from that thread
+    bool silent; // whether the kernel prints nothing
 };
 
 struct Module {

@@ -15,6 +15,7 @@ enum class AccessKind : std::uint8_t {
     volatile_write,
     volatile_release,
     atomic_read,
+    atomic_read_of_block,
     atomic_of_block,
     atomic_of_device,
 };
@@ -27,6 +28,9 @@ inline bool writes(AccessKind kind) {
 inline bool is_plain(AccessKind kind) { return kind <= AccessKind::write; }
 inline bool is_volatile(AccessKind kind) {
     return kind >= AccessKind::volatile_read && kind <= AccessKind::volatile_release;
+}
+inline bool is_of_block(AccessKind kind) {
+    return kind == AccessKind::atomic_read_of_block || kind == AccessKind::atomic_of_block;
 }
 inline bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic_read; }
 

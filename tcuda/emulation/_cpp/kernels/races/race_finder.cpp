@@ -21,6 +21,9 @@ bool of_same_warp(AccessStamp one, AccessStamp other) {
     return stamps::thread(one) / lanes_of_warp == stamps::thread(other) / lanes_of_warp;
 }
 
+// Whether a read may be a guess at what a compare-and-swap finds.
+bool may_guess(AccessKind kind) { return kind == AccessKind::read || kind == AccessKind::volatile_read; }
+
 std::uint32_t lane_of(AccessStamp stamp) { return 1u << stamps::lane(stamp); }
 
 std::uint32_t lanes_of(const ShadowMember &member) { return member.lanes == 0 ? lane_of(member.stamp) : member.lanes; }
@@ -114,6 +117,7 @@ void RaceFinder::join(unsigned warp, std::uint32_t lanes) noexcept {
 void RaceFinder::fence(unsigned thread, abi::Scope scope) noexcept {
     if (stopped_)
         return;
+    fences_ = true;
     try {
         hand_overs_.fence(thread, scope);
         tell_module();
@@ -144,9 +148,14 @@ void RaceFinder::leave_module() noexcept {
 // Accesses
 
 AccessKind RaceFinder::kind_of(abi::Touch touch) {
-    constexpr AccessKind kinds[] = {
-        AccessKind::read,        AccessKind::write,           AccessKind::volatile_read,   AccessKind::volatile_write,
-        AccessKind::atomic_read, AccessKind::atomic_of_block, AccessKind::atomic_of_device};
+    constexpr AccessKind kinds[] = {AccessKind::read,
+                                    AccessKind::write,
+                                    AccessKind::volatile_read,
+                                    AccessKind::volatile_write,
+                                    AccessKind::atomic_read,
+                                    AccessKind::atomic_read_of_block,
+                                    AccessKind::atomic_of_block,
+                                    AccessKind::atomic_of_device};
     return kinds[static_cast<unsigned>(touch)];
 }
 
@@ -185,9 +194,12 @@ void RaceFinder::touch(unsigned thread, std::uintptr_t address, std::uint64_t si
         if (touch == abi::Touch::fresh) {
             forget(address, size);
         } else if (touch == abi::Touch::compared) {
+            polls_ = true;
             compared(address, size);
         } else {
             kind_ = kind_of(touch);
+            updates_ = updates_ || is_atomic(kind_);
+            polls_ = polls_ || kind_ == AccessKind::volatile_read || (is_atomic(kind_) && !writes(kind_));
             if (kind_ == AccessKind::volatile_write && hand_overs_.has_just_fenced(thread))
                 kind_ = AccessKind::volatile_release;
             note_access(address, size, static_cast<std::uint32_t>(site - memory_.library.begin));
@@ -211,7 +223,7 @@ void RaceFinder::note_access(std::uintptr_t address, std::uint64_t size, std::ui
     now_ |= stamps::weak | (kind_ == AccessKind::atomic_of_device ? sites_.only_number(code, kind_, size)
                                                                   : sites_.number(code, kind_, size));
     close_reads_of(address, size);
-    const abi::Scope scope = kind_ == AccessKind::atomic_of_block ? abi::Scope::block : abi::Scope::device;
+    const abi::Scope scope = is_of_block(kind_) ? abi::Scope::block : abi::Scope::device;
     const bool updates = kind_ >= AccessKind::atomic_of_block;
     updates_of_block_ += updates;
     if (updates || !writes(kind_)) {
@@ -370,7 +382,7 @@ AccessStamp RaceFinder::without_guess(AccessStamp read, AccessStamp written) {
         return true;
     });
     const auto is_own_guess = [&](const ShadowMember &member) {
-        return is_of_present_thread(member) && kind(member.stamp) == AccessKind::read &&
+        return is_of_present_thread(member) && may_guess(kind(member.stamp)) &&
                own_write < clock_.time_of(member.stamp) &&
                !clock_.before_meeting(stamps::with_thread(member.stamp, thread_));
     };
@@ -406,12 +418,12 @@ AccessStamp RaceFinder::without_guess(AccessStamp read, AccessStamp written) {
 
 // Whether an access of this block is a plain read of which the thread may still make a guess.
 bool RaceFinder::is_guess(AccessStamp stamp) const {
-    return kind(stamp) == AccessKind::read && clock_.of_this_block(stamp) && !clock_.before_meeting(stamp);
+    return may_guess(kind(stamp)) && clock_.of_this_block(stamp) && !clock_.before_meeting(stamp);
 }
 
 // Whether it is not known yet if the conflict is a race.
 bool RaceFinder::leave_open(const Conflict &conflict) {
-    const bool reads = kind_ == AccessKind::read && is_atomic(kind(conflict.first));
+    const bool reads = may_guess(kind_) && is_atomic(kind(conflict.first));
     if (!reads && !(is_atomic(kind_) && is_guess(conflict.first)))
         return false;
     const unsigned reader = reads ? thread_ : stamps::thread(conflict.first);
@@ -456,11 +468,23 @@ bool RaceFinder::conflicts(AccessStamp other) const {
     if (is_plain(first) || is_plain(second))
         return true;
     const bool near = clock_.of_this_block(other);
-    if (first == AccessKind::atomic_of_block || second == AccessKind::atomic_of_block)
+    if (is_of_block(first) || is_of_block(second))
         return !near;
     // Threads of a warp do not run in step, so volatile variables do not order what they do.
-    return near && is_volatile(first) && is_volatile(second) && first != AccessKind::volatile_release &&
-           second != AccessKind::volatile_release && stamps::thread(other) / lanes_of_warp == thread_ / lanes_of_warp;
+    if (near && is_volatile(first) && is_volatile(second) && of_same_warp(other, now_))
+        return first != AccessKind::volatile_release && second != AccessKind::volatile_release;
+    return is_volatile(first) || is_volatile(second);
+}
+
+// Whether a conflict is no race if a thread polls the memory.
+bool RaceFinder::may_be_of_flag(AccessStamp first, AccessStamp second) const {
+    const AccessKind one = kind(first), other = kind(second);
+    if (is_plain(one) || is_plain(other) || !(is_volatile(one) || is_volatile(other)))
+        return false;
+    const bool near = clock_.of_this_block(first);
+    if (!near && (is_of_block(one) || is_of_block(other)))
+        return false;
+    return !(near && is_volatile(one) && is_volatile(other) && of_same_warp(first, second));
 }
 
 bool RaceFinder::comes_before(AccessStamp other, std::uintptr_t address) const {
@@ -710,7 +734,8 @@ bool RaceFinder::needs_more(Missing known, AccessStamp first, AccessStamp second
 KernelRace *RaceFinder::note(const Conflict &conflict, AccessStamp second, bool same_value, const Missing *found) {
     const unsigned one = shown_site(stamps::site(conflict.first)), other = shown_site(stamps::site(second));
     bool is_new;
-    KernelRace *const race = log_.race_of(one, other, is_new);
+    RaceLog &log = may_be_of_flag(conflict.first, second) ? log_of_volatile_ : log_;
+    KernelRace *const race = log.race_of(one, other, is_new);
     if (race == nullptr)
         return nullptr;
     const auto word = [&] { return found != nullptr ? *found : missing(conflict.first, conflict.begin); };
@@ -768,12 +793,12 @@ Missing RaceFinder::missing(AccessStamp first, std::uintptr_t address) const {
     const bool near = clock_.of_this_block(first);
     const AccessKind kind_of_first = kind(first);
     if (!near) {
-        const bool narrow = kind_of_first == AccessKind::atomic_of_block || kind_ == AccessKind::atomic_of_block;
+        const bool narrow = is_of_block(kind_of_first) || is_of_block(kind_);
         if ((narrow && !is_plain(kind_of_first) && !is_plain(kind_)) ||
             hand_overs_.knows(thread_, first, !is_plain(kind_of_first), true))
             return Missing::scope;
     }
-    if (is_volatile(kind_of_first) && is_volatile(kind_))
+    if (near && is_volatile(kind_of_first) && is_volatile(kind_) && of_same_warp(first, now_))
         return Missing::warp_barrier;
     const HandOverHints::Guess guess = hints_.about(thread_, first, address);
     if (guess == HandOverHints::Guess::likely)

@@ -53,7 +53,11 @@ public:
     void leave_module() noexcept;
 
     bool failed() const { return failed_; }
+    // Whether threads may have told each other how far they are, so that another order of the threads may show more.
+    bool communicates() const { return polls_ || (fences_ && updates_); }
     const RaceLog &log() const { return log_; }
+    // The races of volatile accesses, which are no races where the memory is a flag that a thread polls.
+    const RaceLog &log_of_volatile() const { return log_of_volatile_; }
 
 private:
     // Bytes that the present access overwrites, until the next access.
@@ -91,6 +95,7 @@ private:
     void compared(std::uintptr_t address, std::uint64_t size);
     AccessStamp without_guess(AccessStamp read, AccessStamp written);
     bool is_guess(AccessStamp first) const;
+    bool may_be_of_flag(AccessStamp first, AccessStamp second) const;
     bool leave_open(const Conflict &conflict);
     template <typename Closes> void close_reads(Closes closes);
     void close_all_reads() noexcept;
@@ -118,8 +123,10 @@ private:
     HandOverHints hints_;
     CodeSites sites_;
     std::unique_ptr<Shadow> shadow_; // until the end of the launch
-    RaceLog log_;
+    RaceLog log_, log_of_volatile_;
     bool stopped_ = false, failed_ = false;
+    bool fences_ = false, updates_ = false; // whether there was a fence, and an atomic function
+    bool polls_ = false;                    // whether there was a volatile read, or a comparison
     unsigned updates_of_block_ = 0; // the atomic accesses of the present block of which the core knows
 
     // The present access

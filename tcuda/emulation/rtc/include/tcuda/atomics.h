@@ -42,6 +42,9 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_update(T *add
 constexpr TCUDA_UNSANITIZED abi::Touch touch_in(abi::Scope scope) {
     return scope == abi::Scope::block ? abi::Touch::atomic_of_block : abi::Touch::atomic_of_device;
 }
+constexpr TCUDA_UNSANITIZED abi::Touch read_in(abi::Scope scope) {
+    return scope == abi::Scope::block ? abi::Touch::atomic_read_of_block : abi::Touch::atomic_read;
+}
 #define TCUDA_TOUCH(address, kind) \
     touch(reinterpret_cast<abi::Address>(address), sizeof(T), kind, __builtin_return_address(0))
 template <class T>
@@ -70,6 +73,21 @@ inline TCUDA_IN_ATOMIC T atomically(T *address, abi::Scope scope, Operation oper
 }
 
 template <class T>
+inline TCUDA_IN_ATOMIC T loaded(T *address, abi::Scope scope) {
+#ifdef TCUDA_RACES
+    const auto place = reinterpret_cast<abi::Address>(address);
+    check_alignment(place, alignof(T), false, __builtin_return_address(0));
+    check(place, sizeof(T), false, __builtin_return_address(0));
+    TCUDA_TOUCH(address, read_in(scope));
+#else
+    (void)scope;
+#endif
+    T found = *address;
+    after_operation_without_effect();
+    return found;
+}
+
+template <class T>
 inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
     check_write(address);
     check_update(address);
@@ -88,7 +106,7 @@ inline TCUDA_IN_ATOMIC T compared_and_exchanged(T *address, abi::Scope scope, T 
     if (!noted_update(address, scope, __builtin_return_address(0))) {
         TCUDA_TOUCH(address, abi::Touch::compared);
         // A comparison that fails only reads.
-        TCUDA_TOUCH(address, *address == expected ? touch_in(scope) : abi::Touch::atomic_read);
+        TCUDA_TOUCH(address, *address == expected ? touch_in(scope) : read_in(scope));
     }
 #else
     (void)scope;

@@ -78,6 +78,12 @@ inline TCUDA_UNSANITIZED __attribute__((noinline)) bool begin_row() {
     if (next.z == blockDim.z)
         return false;
     threadIdx = {next.x, next.y, next.z};
+#ifdef TCUDA_RACES
+    if (services.mirrored) {
+        threadIdx.y = blockDim.y - 1 - next.y;
+        threadIdx.z = blockDim.z - 1 - next.z;
+    }
+#endif
     next.x = 0;
     if (++next.y == blockDim.y) {
         next.y = 0;
@@ -88,10 +94,16 @@ inline TCUDA_UNSANITIZED __attribute__((noinline)) bool begin_row() {
 }
 
 inline TCUDA_UNRECORDED void begin_thread(unsigned x) {
+#ifdef TCUDA_RACES
+    if (services.mirrored)
+        x = blockDim.x - 1 - x;
+#endif
     // The core reads the variable when a check calls the core, which the compiler does not expect of a check.
     const_cast<volatile unsigned &>(threadIdx.x) = x;
 #ifdef TCUDA_RACES
     race_notes.thread = x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    if (services.park != nullptr)
+        services.park(services.grid);
 #endif
 }
 

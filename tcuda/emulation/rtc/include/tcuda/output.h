@@ -23,7 +23,7 @@ TCUDA_OF_MODULE int tcuda_printf(const char *format, ...) {
     __builtin_va_copy(again, arguments);
     const int size = __builtin_vsnprintf(nullptr, 0, format, arguments);
     __builtin_va_end(arguments);
-    if (size >= 0) {
+    if (size >= 0 && !tcuda::services.silent) {
         char *text = static_cast<char *>(__builtin_alloca(size + 1));
         __builtin_vsnprintf(text, size + 1, format, again);
         tcuda::printed = true;
@@ -42,6 +42,7 @@ TCUDA_OF_MODULE int tcuda_puts(const char *text) {
     return tcuda_printf("%s\n", text);
 }
 TCUDA_OF_MODULE int tcuda_putchar(int character) {
+    if (tcuda::services.silent) return character;
     tcuda::printed = true;
     return tcuda_host_putchar(character);
 }
