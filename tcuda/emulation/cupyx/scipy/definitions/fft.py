@@ -88,7 +88,7 @@ def _along_an_axis(name: str) -> Callable[..., Any]:
         x: Any, n: Any = None, axis: int = -1, norm: str | None = None, overwrite_x: bool = False, *, plan: Any = None
     ) -> Any:
         if plan is not None and name in ("hfft", "ihfft"):
-            raise NotImplementedError(f"{name}() takes no plan in CuPy.")
+            raise NotImplementedError(f"A plan for {name}() is not yet supported in CuPy.")
         return _transform(name, x, n, axis, norm, plan)
 
     return transform
