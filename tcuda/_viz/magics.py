@@ -27,7 +27,7 @@ def add(shell: Any, track: Callable[..., Any], device_count: Callable[[], int]) 
         """Run the cell under the race detector, and show the report: %%tcuda_sanitize [raise | warn]."""
         reaction = line.strip()
         if reaction not in _REACTIONS:
-            raise ValueError(f"%%tcuda_sanitize takes 'raise', 'warn' or nothing; got {reaction!r}.")
+            raise _usage_error(f"%%tcuda_sanitize takes 'raise', 'warn' or nothing; got {reaction!r}.")
         with wing_module("sanitizer").check(reaction or "collect") as report:
             error = _run(shell, cell)
         if not reaction and (report or report.possible):  # the other reactions have reported the races
@@ -39,7 +39,7 @@ def add(shell: Any, track: Callable[..., Any], device_count: Callable[[], int]) 
     def tcuda_memory(line: str, cell: str) -> None:
         """Run the cell, and show its peak of memory, and the lines whose memory is still allocated: %%tcuda_memory."""
         if line.strip():
-            raise ValueError(f"%%tcuda_memory takes no options; got {line.strip()!r}.")
+            raise _usage_error(f"%%tcuda_memory takes no options; got {line.strip()!r}.")
         with contextlib.ExitStack() as measuring:
             measured = [measuring.enter_context(track(device, sites=True)) for device in range(device_count())]
             error = _run(shell, cell)
@@ -54,6 +54,14 @@ def add(shell: Any, track: Callable[..., Any], device_count: Callable[[], int]) 
 
     shell.register_magic_function(tcuda_sanitize, "cell")
     shell.register_magic_function(tcuda_memory, "cell")
+
+
+def _usage_error(text: str) -> Exception:
+    """Return IPython's error of a wrong call of a magic, which a notebook shows in one line, without a traceback."""
+    from IPython.core.error import UsageError
+
+    error: Exception = UsageError(text)
+    return error
 
 
 def _run(shell: Any, cell: str) -> BaseException | None:

@@ -94,4 +94,6 @@ def test_an_error_of_a_cell_is_shown_once_and_fails_the_cell(output: OutputOf, m
     ],
 )
 def test_wrong_options_of_a_magic_are_errors(output: OutputOf, cell: str, message: str) -> None:
-    assert f"ValueError: {message}" in output(f'"{cell}"')
+    printed = output(f"'import sys; sys.stderr = sys.stdout', \"{cell}\"")
+    assert f"UsageError: {message}" in printed
+    assert "Traceback" not in printed
