@@ -121,6 +121,8 @@ class UnwrittenReadError(SynchronizationError):
         ('UnwrittenReadError', 'twice')
     """
 
+    __module__ = "tcuda.sanitizer"
+
     def __init__(self, read: UnwrittenRead) -> None:
         """Describe ``read``."""
         super().__init__(read)
@@ -150,6 +152,8 @@ class CUDASanitizerErrors(Exception):
         ...     print(len(error.errors), error.errors[0].race.kind)
         1 read after write
     """
+
+    __module__ = "tcuda.sanitizer"
 
     _note_lost: Callable[[BaseException], object] | None = None
 
@@ -190,6 +194,8 @@ class RaceWarning(UserWarning):
         ('RaceWarning', 'read after write')
     """
 
+    __module__ = "tcuda.sanitizer"
+
     race: Finding | None = None
     _note_lost: Callable[[BaseException], object] | None = None
 
@@ -218,6 +224,8 @@ class KernelRaceError(AcceleratorError):
         ...     print(error.error_code, error.races[0].memory.expression)
         719 out[0]
     """
+
+    __module__ = "tcuda.sanitizer"
 
     def __init__(self, races: Sequence[KernelRace], call: str, left_out: int = 0) -> None:
         """Describe ``races`` of the launch ``call``, and ``left_out`` more that are not known."""

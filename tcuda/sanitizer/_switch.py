@@ -135,7 +135,7 @@ def enable_cuda_sanitizer() -> None:
         ...     y = x * 2  # the stream does not wait for the default stream
         Traceback (most recent call last):
             ...
-        tcuda.sanitizer._errors.CUDASanitizerErrors: detected 1 errors
+        tcuda.sanitizer.CUDASanitizerErrors: detected 1 errors
     """
     cuda_sanitizer.enable()
 

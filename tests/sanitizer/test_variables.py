@@ -98,7 +98,7 @@ def test_torchs_variable_prints_and_raises_torchs_words(program: str, run_python
     assert done.stdout == ""
     assert done.stderr.startswith("============================\nCSAN detected a possible data race on tensor with ")
     assert "Missing order: `side.wait_stream(main)` before line 10 of program.py orders them.\n" in done.stderr
-    assert done.stderr.endswith("tcuda.sanitizer._errors.CUDASanitizerErrors: detected 1 errors\n")
+    assert done.stderr.endswith("tcuda.sanitizer.CUDASanitizerErrors: detected 1 errors\n")
 
 
 @emulated

@@ -74,7 +74,7 @@ def test_one_race_fits_one_screen(run: Callable[..., pytest.RunResult]) -> None:
     told = [line.removeprefix("E").strip() for line in result.outlines if line.startswith("E ")]
     name = "test_one_race_fits_one_screen.py"
     assert told == [
-        "tcuda.sanitizer._errors.CUDASanitizerErrors: read after write",
+        "tcuda.sanitizer.CUDASanitizerErrors: read after write",
         f"{name}:7  fill writes a on main of device 0",
         f"{name}:9  multiply reads x1 on side of device 0",
         "both touch elements 0 to 999",

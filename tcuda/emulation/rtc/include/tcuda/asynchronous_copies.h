@@ -21,7 +21,7 @@ struct AsynchronousCopies {
     unsigned int first, count, batch;
 };
 
-static AsynchronousCopies asynchronous_copies[1024] __attribute__((visibility("hidden")));
+static AsynchronousCopies asynchronous_copies[1024];
 
 inline TCUDA_UNSANITIZED AsynchronousCopies &copies_of_thread() {
     return asynchronous_copies[threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)];
