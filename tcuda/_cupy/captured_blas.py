@@ -74,7 +74,9 @@ def capture_products(may_capture: Callable[[int], bool]) -> None:
 
 
 def _noted(symbol: str, function: Any) -> Callable[..., int]:
-    """Return a function that calls ``function``, and tells the race detector what memory the call uses."""
+    """Return a function that calls ``function``, and reports to the race detector what memory the call uses."""
+    if not _core.has_wings:  # the functions that note a call are a part of the search for races
+        return function  # type: ignore[no-any-return]
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
     noting = ctypes.CFUNCTYPE(ctypes.c_int, *function.argtypes)(_core.noting_function(symbol, address))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 import tcuda
 from support.folders import REPOSITORY
 from tcuda import _core
+from tcuda._cupy import captured_blas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +71,10 @@ for module in pkgutil.walk_packages(tcuda.__path__, "tcuda."):
 print(tcuda.__file__)
 print(imported)
 """
+
+
+# Names that the extension has with the wings only, and modules of the core that ask `_core.has_wings` before a use.
+ASKING = {("tcuda/_cupy/captured_blas.py", "noting_function"), ("tcuda/_cupy/captured_blas.py", "notes_library_calls")}
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +141,38 @@ def test_the_tests_of_the_core_that_need_no_device_pass_without_the_wings(core_o
     done = run(core_only, ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS_WITHOUT_DEVICES], REPOSITORY)
     assert done.returncode == 0, done.stdout[-5000:]
     assert int(done.stdout.split(" passed")[0].split()[-1]) > 400
+
+
+def names_of_the_wings() -> set[str]:
+    """Return the names that the C++ of the wings adds to the extension."""
+    added = re.compile(
+        r'\bmodule\.def\(\s*"(\w+)"|nb::(?:class_|enum_)<[^;{]*?>\(\s*module,\s*"(\w+)"|add_type\(module, "(\w+)"'
+    )
+    files = [
+        file for wing in ("emulation", "sanitizer") for file in (REPOSITORY / "tcuda" / wing / "_cpp").rglob("*.cpp")
+    ]
+    return {name for file in files for found in added.findall(file.read_text()) for name in found if name}
+
+
+def names_of_the_extension(code: str) -> set[str]:
+    """Return the names of the extension that a module uses."""
+    imported = re.findall(r"from tcuda\._core import (\([^)]*\)|.*)", code)
+    return {*re.findall(r"\b_core\.(\w+)", code), *(name for names in imported for name in re.findall(r"\w+", names))}
+
+
+def test_the_core_uses_no_part_of_the_extension_that_only_the_wings_have() -> None:
+    wings = names_of_the_wings()
+    assert {"RaceDetector", "EmulatedMemory", "noting_function"} <= wings
+    used = set()
+    for file in (REPOSITORY / "tcuda").rglob("*.py"):
+        path = file.relative_to(REPOSITORY)
+        if path.parts[1] not in WINGS:
+            used |= {(path.as_posix(), name) for name in names_of_the_extension(file.read_text()) & wings}
+    assert used == ASKING
+
+
+def test_products_are_captured_without_the_wings(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
+    assert captured_blas._noted("cublasGemmEx", function) is not function
+    monkeypatch.setattr(_core, "has_wings", False)
+    assert captured_blas._noted("cublasGemmEx", function) is function
