@@ -32,7 +32,7 @@ def test_a_plan_gives_the_result_without_a_plan_and_must_fit(name):
 
 def test_transforms_without_plans_say_so():
     for name in ("hfft", "ihfft"):
-        with pytest.raises(NotImplementedError, match="takes no plan"):
+        with pytest.raises(NotImplementedError, match="is not yet supported"):
             getattr(fft, name)(xp.ones(4), plan=object())
     for name in ("dct", "idst"):
         with pytest.raises(NotImplementedError, match="types 2 and 3"):
