@@ -540,7 +540,7 @@ class CallGroup:
 
     Args:
         start: The function that starts the group.
-        end: The function that ends the group. It is called after a call that fails too.
+        end: The function that ends the group, also after a call that fails.
     """
 
     def __init__(self, start: Callable[[], object], end: Callable[[], object]) -> None: ...

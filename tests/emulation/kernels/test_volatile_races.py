@@ -75,3 +75,23 @@ def test_a_volatile_read_may_be_a_guess_for_a_compare_and_swap(xp: Any) -> None:
 def test_volatile_hides_no_race(xp: Any, code: str, word: str) -> None:
     with pytest.raises(KernelRaceError, match=word):
         run(xp, code, *((1, 64) if "threadIdx" in code else (2, 1)))
+
+
+@pytest.mark.parametrize("scope", ["_block", ""])
+@pytest.mark.parametrize("first", [0, 32])
+def test_a_volatile_write_races_with_an_atomic_function_of_another_warp(xp: Any, scope: str, first: int) -> None:
+    code = HEAD + (
+        f"    if (threadIdx.x == {first}) atomicExch{scope}((int*)data, 1);\n"
+        f"    else if (threadIdx.x == {32 - first}) data[0] = 2;\n}}\n"
+    )
+    with pytest.raises(KernelRaceError, match="data"):
+        run(xp, code, blocks=1, threads=64)
+
+
+def test_a_flag_of_a_block_that_a_loop_polls_is_no_race(xp: Any) -> None:
+    code = HEAD + (
+        "    if (threadIdx.x == 0) {\n        data[0] = 7;\n        __threadfence_block();\n"
+        "        atomicExch_block((int*)flag, 1);\n    } else if (threadIdx.x == 32) {\n"
+        "        while (flag[0] == 0) {}\n        __threadfence_block();\n        y[0] = data[0];\n    }\n}\n"
+    )
+    run(xp, code, blocks=1, threads=64)

@@ -1,4 +1,4 @@
-// What the parameters of a kernel make of arguments, for tests.
+// The arguments of a kernel after their conversion by the parameters, for tests.
 #include <nanobind/nanobind.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Notes of stacks that only tests make. They stand for calls of the driver, and for the callbacks in them.
+// Notes of stacks that only tests make. The notes stand for calls of the driver, and for the callbacks in them.
 #include <nanobind/nanobind.h>
 
 #include <chrono>

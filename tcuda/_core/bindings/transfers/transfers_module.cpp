@@ -79,7 +79,7 @@ void bind_transfers(nb::module_ &module) {
 
     Args:
         start: The function that starts the group.
-        end: The function that ends the group. It is called after a call that fails too.)")
+        end: The function that ends the group, also after a call that fails.)")
         .def(nb::init<nb::object, nb::object>(), nb::arg("start"), nb::arg("end"),
              nb::sig("def __init__(self, start: Callable[[], object], end: Callable[[], object]) -> None"))
         .def("run", &CallGroup::run, nb::arg("call"), nb::arg("columns"),

@@ -468,8 +468,8 @@ bool RaceFinder::conflicts(AccessStamp other) const {
     if (is_plain(first) || is_plain(second))
         return true;
     const bool near = clock_.of_this_block(other);
-    if (is_of_block(first) || is_of_block(second))
-        return !near;
+    if (!near && (is_of_block(first) || is_of_block(second)))
+        return true;
     // Threads of a warp do not run in step, so volatile variables do not order what they do.
     if (near && is_volatile(first) && is_volatile(second) && of_same_warp(other, now_))
         return first != AccessKind::volatile_release && second != AccessKind::volatile_release;
