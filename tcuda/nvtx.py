@@ -9,17 +9,27 @@ from __future__ import annotations
 import builtins
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tcuda._base.public_names import public_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 __dir__ = public_names(__name__)
 
 _NO_TRACKING = -2  # nvtxRangePush returns this value without a profiler (NVTX_NO_PUSH_POP_TRACKING)
+
+
+class Listener(Protocol):
+    """Hears of ranges and marks: a profiler, nobody, or a trace."""
+
+    def push(self, msg: str) -> int: ...
+    def pop(self) -> int: ...
+    def start(self, msg: str) -> int: ...
+    def end(self, range_id: int) -> None: ...
+    def mark(self, msg: str) -> None: ...
 
 
 class _NoProfiler:
@@ -70,10 +80,16 @@ class _Profiler(threading.local):
         self._domain.mark(self._domain.get_event_attributes(message=msg))
 
 
-_listener: _NoProfiler | _Profiler | None = None
+_listener: Listener | None = None
 
 
-def _listen() -> _NoProfiler | _Profiler:
+def change_listener(change: Callable[[Listener], Listener]) -> None:
+    """Let the result of ``change`` hear of ranges and marks from now on, in place of the listener that it is given."""
+    global _listener
+    _listener = change(_listener or _listen())
+
+
+def _listen() -> Listener:
     """Find out whether a profiler is attached."""
     global _listener
     import nvtx

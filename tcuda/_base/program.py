@@ -125,6 +125,32 @@ def named_program(words: Sequence[str]) -> Callable[[], Ending]:
     return lambda: run(name, arguments)
 
 
+def split_program(arguments: Sequence[str], command: str, with_value: Container[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of a command that runs a program, and the program with its arguments.
+
+    The program begins with ``-m``, with ``-c``, or with the name of a file, which may be ``-``. For other commands
+    there is no program.
+
+    Args:
+        arguments: All arguments, with the name of the command first.
+        command: The name of the command.
+        with_value: The options that take the next argument as their value. All other options take a value only after
+            ``=``.
+    """
+    own = list(arguments)
+    if not own or own[0] != command:
+        return own, []
+    place = 1
+    while place < len(own):
+        argument = own[place]
+        if argument == "--":
+            return own[:place], own[place + 1 :]
+        if argument.startswith(("-m", "-c")) or argument == "-" or not argument.startswith("-"):
+            return own[:place], own[place:]
+        place += 2 if argument in with_value else 1
+    return own, []
+
+
 @contextlib.contextmanager
 def before_abrupt_exit(finish: Callable[[int], int]) -> Iterator[None]:
     """Call ``finish`` before ``os._exit`` ends this process; ``finish`` may change the exit status.

@@ -64,6 +64,51 @@ class GraphContents(NamedTuple):
     addresses: list[int]
 
 
+class TracedWork(NamedTuple):
+    """Work of a stream, or a wait, in a trace.
+
+    Attributes:
+        kind: ``"kernel"``, ``"memcpy"`` or ``"memset"`` for work, ``"wait_event"`` for the wait of a stream for an
+            event, and ``"wait"`` for a wait of the host.
+        name: The name of the kernel, or a name of the work.
+        device: The device of the stream; -1 for a wait of the host.
+        stream: The number of the stream, as the runtime tells streams apart; for a wait of the host, that of the thread
+            if the runtime knows the thread, else 0.
+        start: The beginning in nanoseconds, on the clock of the trace.
+        end: The end in nanoseconds.
+        nbytes: The bytes that the work moves; 0 if the runtime does not know them.
+    """
+
+    kind: str
+    name: str
+    device: int
+    stream: int
+    start: int
+    end: int
+    nbytes: int = 0
+
+
+class Trace(Protocol):
+    """A record of the work of all streams, and of the waits of the host, from the moment that the record began."""
+
+    def now(self) -> int:
+        """Return the time in nanoseconds on the clock of the trace."""
+
+    def moments(self, host_times: Sequence[int]) -> list[int]:
+        """Return the times on the clock of the trace at which the host's clock showed ``host_times``.
+
+        Args:
+            host_times: Times of ``time.time_ns()``, in their order.
+        """
+
+    def end(self, devices: Sequence[int]) -> list[TracedWork]:
+        """End the record, and return what the record has.
+
+        Args:
+            devices: The devices that the program uses. The record of GPUs is complete when they have no work.
+        """
+
+
 class GraphNode(NamedTuple):
     """A node of a graph.
 
@@ -339,6 +384,13 @@ class Runtime(Protocol):
 
     def graphNodeGetEnabled(self, graphExec: int, graph: int, place: int) -> bool:
         """Return whether launches of ``graphExec`` do the node at ``place`` of ``graph``."""
+
+    def beginTrace(self) -> Trace:
+        """Begin a record of the work of all streams.
+
+        Raises:
+            RuntimeError: The devices are GPUs, and the package that records their work is missing or in use.
+        """
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give another process the same kind of devices."""

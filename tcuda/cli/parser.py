@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.messages import printable
 from tcuda._base.version import __version__
 from tcuda._base.wings import has_wing, wing_module
-from tcuda.cli import completion, demo, doctor, graph_viz, info, memory_viz, stubs
+from tcuda.cli import completion, demo, doctor, graph_viz, info, memory_viz, stubs, trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,12 +30,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tcuda", description="The surface of torch.cuda for CuPy arrays.")
     parser.add_argument("--version", action="version", version=f"tcuda {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
-    given, program = list(sys.argv[1:] if argv is None else argv), []
+    given = list(sys.argv[1:] if argv is None else argv)
+    program: list[str] = []
     for command in _commands():
         command.add_to(commands)
         if hasattr(command, "split"):
             # The arguments of a program may look like options of the command, so argparse does not see the program.
-            given, program = command.split(given)
+            given, found = command.split(given)
+            program = program or found
     if not given:
         parser.print_help(sys.stderr)
         sys.exit(_BAD_USAGE)
@@ -64,7 +66,7 @@ def _commands() -> Iterator[Any]:
     yield from (info, doctor, demo)
     if has_wing("sanitizer"):
         yield wing_module("sanitizer._command")
-    yield from (memory_viz, graph_viz, stubs, completion)
+    yield from (trace, memory_viz, graph_viz, stubs, completion)
 
 
 __all__ = ["parse"]

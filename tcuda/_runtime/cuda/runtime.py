@@ -9,6 +9,7 @@ from tcuda import _core
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
+from tcuda._runtime.cuda.trace import CudaTrace
 from tcuda._runtime.cuda.translation import translating
 from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved
 from tcuda._runtime.update_failures import update_failure
@@ -147,6 +148,17 @@ class CudaRuntime:
             return int(self._runtime.getDeviceCount())
         except self._runtime.CUDARuntimeError:
             return 0
+
+    def beginTrace(self) -> CudaTrace:
+        return CudaTrace(self._synchronize)
+
+    def _synchronize(self, device: int) -> None:
+        current = self.getDevice()
+        self.setDevice(device)
+        try:
+            self.deviceSynchronize()
+        finally:
+            self.setDevice(current)
 
     def environment(self) -> dict[str, str]:
         return {"TCUDA_RUNTIME": self.name}

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from tcuda import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CALL = 1_000
 """Nanoseconds of host time that one call to the runtime takes. So a program that polls does not wait for ever."""
@@ -21,12 +25,14 @@ class Clock(_core.EmulatedClock):
         1000
     """
 
-    __slots__ = ()
+    __slots__ = ("_waited",)
 
     def __init__(self) -> None:
         # The runtime uses the same lock, and moves the time while it holds the lock. The lock is reentrant because a
         # garbage collection may begin while the lock is held, and finalizers may wait for streams.
         super().__init__(threading.RLock())
+        self._waited: Callable[[int, int], None] | None = None
+        """Hears of the beginning and the end of each wait, while a trace is made."""
 
     def __repr__(self) -> str:
         return f"<tcuda.emulation.Clock: {self.now()} ns>"
@@ -82,6 +88,9 @@ class Clock(_core.EmulatedClock):
             True
         """
         with self._lock:
-            if time > self._now:  # no call may come between, because a garbage collection might move the clock
+            began = self._now
+            if time > began:  # no call may come between, because a garbage collection might move the clock
                 self._now = time
+                if self._waited is not None:
+                    self._waited(began, time)
             return self._now

@@ -177,4 +177,6 @@ class GraphCalls:
                 self._host_uses.add(executable.host, timeline, end)
             if end > start:
                 self._devices[timeline.device].activity.append((start, end))
+            if self._races.trace is not None:
+                self._races.trace.graph(timeline, executable.graph, start)
             self._races.watcher.launched(executable, timeline)

@@ -130,18 +130,23 @@ class Graph:
 
     def complete(self, start: int) -> int:
         """Return when all nodes are complete, if each starts as soon as the nodes it waits for are complete."""
-        ends: list[int] = []
         last = start
-        for node, dependencies in zip(self.nodes, self.dependencies, strict=True):
-            begin = start
-            for place in dependencies:
-                if ends[place] > begin:
-                    begin = ends[place]
-            end = node.complete(begin)
-            ends.append(end)
+        for _, end in self.times(start):
             if end > last:
                 last = end
         return last
+
+    def times(self, start: int) -> list[tuple[int, int]]:
+        """Return for each node its start and its end, if each starts as soon as the nodes it waits for are complete."""
+        times: list[tuple[int, int]] = []
+        for node, dependencies in zip(self.nodes, self.dependencies, strict=True):
+            begin = start
+            for place in dependencies:
+                end = times[place][1]
+                if end > begin:
+                    begin = end
+            times.append((begin, node.complete(begin)))
+        return times
 
     def contents(self) -> GraphContents:
         """Return the number of nodes, and the addresses of the memory that the nodes work on."""

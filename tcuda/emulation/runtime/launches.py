@@ -81,7 +81,9 @@ class Launches:
         else:
             self._work.perform(work, [timeline])
         with self._lock:
-            self._times.occupy(timeline, duration)
+            end = self._times.occupy(timeline, duration)
+            if self._races.trace is not None:
+                self._races.trace.work(timeline, "kernel", name, end - duration, end, nbytes)
         self._races.watcher.work(timeline, name, accesses)
 
     def prepareWork(self, work: _core.EmulatedWork, obstacles: Iterable[list[Any]]) -> None:
@@ -97,7 +99,7 @@ class Launches:
             self._times,
             self._thread,
             self._streams.created,
-            (self._capturing, self._races.detectors, self._contents.watched, *obstacles),
+            (self._capturing, self._races.followers, self._contents.watched, *obstacles),
             costs.kernel,
         )
 
@@ -150,6 +152,9 @@ class Launches:
         self._work.perform(work, timelines, meets=meets)
         with self._lock:
             self._streams.occupy_together(timelines, duration)
+            if self._races.trace is not None:
+                for timeline in timelines:
+                    self._races.trace.work(timeline, "kernel", name, timeline.ready - duration, timeline.ready, nbytes)
         self._races.watcher.work_together(timelines, name, accesses)
 
     def sleep(self, cycles: int, stream: int) -> None:

@@ -46,7 +46,10 @@ class Operations:
             return self._clock.now()
         if self._capturing:
             self._streams.forbid_implicit(timeline, call)
-        return self._times.occupy(timeline, node.duration)
+        end = self._times.occupy(timeline, node.duration)
+        if self._races.trace is not None:
+            self._races.trace.work(timeline, node.kind, node.name, end - node.duration, end, node.nbytes)
+        return end
 
     def run(self, timeline: Timeline, node: Node, call: Call) -> int:
         """Add an operation to ``timeline``, do its work unless the stream captures, and return the time of its end."""

@@ -17,6 +17,7 @@ from tcuda import _core
 from tcuda.emulation.runtime.machine import Machine
 from tcuda.emulation.runtime.nvml import EmulatedNvml
 from tcuda.emulation.runtime.parts import Parts
+from tcuda.emulation.runtime.trace import EmulatedTrace
 from tcuda.emulation.runtime.work import Work
 
 if TYPE_CHECKING:
@@ -185,6 +186,9 @@ class EmulatedRuntime:
             page_locked = {each.begin: each.end - each.begin for each in machine.memory.page_locked.copy()}
             machine.races.begin(detector, page_locked)
             self._parts.work.be_watched(detector is not None)
+
+    def beginTrace(self) -> EmulatedTrace:
+        return EmulatedTrace(self.clock, self.races.make_trace)
 
     def memoryDriver(self) -> _core.Driver:
         return _core.EmulatedDriver([device.memory for device in self.devices], self._parts.driver_streams)

@@ -112,6 +112,8 @@ class StreamCalls:
                 if timeline.capture is not None:
                     raise timeline.capture.invalidate(call, Status.STREAM_CAPTURE_ISOLATION)
                 if recorded.time > timeline.ready:
+                    if self._races.trace is not None:
+                        self._races.trace.stream_waits(timeline, recorded.time)
                     timeline.ready = recorded.time
                 self._races.watcher.waited(recorded, timeline)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tcuda.emulation.runtime.handles import Handles
     from tcuda.emulation.runtime.streams import Streams
     from tcuda.emulation.runtime.timeline import Timeline
+    from tcuda.emulation.runtime.trace import EmulatedTrace
 
 
 FIRST_NUMBER = 2**62
@@ -48,7 +49,7 @@ class WatchedGraph(NamedTuple):
 
 
 class Watch:
-    """Who follows what a program does with emulated devices: nobody, or a race detector.
+    """Who follows what a program does with emulated devices: nobody, a race detector, a trace, or both.
 
     Args:
         streams: The streams of all devices.
@@ -57,15 +58,17 @@ class Watch:
     Attributes:
         watcher: Hears of what the program does, from the calls.
         detector: The detector; None while no detector watches.
+        trace: The trace that is made; None while none is.
+        followers: The detector and the trace, for the core, which asks whether the list is empty.
     """
 
-    __slots__ = ("_handles", "_streams", "detector", "detectors", "watcher")
+    __slots__ = ("_handles", "_streams", "detector", "followers", "trace", "watcher")
 
     def __init__(self, streams: Streams, handles: Handles) -> None:
         self.watcher = Watcher()
         self.detector: _core.RaceDetector | None = None
-        self.detectors: list[_core.RaceDetector] = []
-        """The detector in use, for the core, which asks whether the list is empty."""
+        self.trace: EmulatedTrace | None = None
+        self.followers: list[object] = []
         self._streams = streams
         self._handles = handles
 
@@ -80,9 +83,17 @@ class Watch:
         watcher = Watcher()
         if detector is not None:
             watcher = RaceWatcher(detector, self._streams, self._handles, page_locked)
-        self.detectors[:] = [] if detector is None else [detector]
         self.detector = detector
         self.watcher = watcher
+        self._list_followers()
+
+    def make_trace(self, trace: EmulatedTrace | None) -> None:
+        """Report the times of all work to ``trace`` from now on; None ends that."""
+        self.trace = trace
+        self._list_followers()
+
+    def _list_followers(self) -> None:
+        self.followers[:] = [each for each in (self.detector, self.trace) if each is not None]
 
 
 class RaceWatcher(Watcher):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._base.wings import wing_module
-from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
+from tcuda._base.program import split_program
+from tcuda._runtime import command_devices
+from tcuda.sanitizer._command.defaults import STDOUT
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 _NAME = "sanitize"
 _WITH_VALUE = ("--html", "--junit", "--sarif", "--suppress")
 """The options that take the next argument as their value. All other options take a value only after ``=``."""
-
-_LONGEST_NUMBER = 15
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -74,35 +73,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--sarif", metavar="FILE", type=Path, help="write the races as SARIF 2.1.0, which code hosts and editors show"
     )
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write the races as failed tests of JUnit's format")
-    parser.add_argument(
-        "--emulated",
-        metavar="N",
-        nargs="?",
-        type=_count,
-        const=DEVICES,
-        help=f"run on N emulated devices, with '=' before N ({DEVICES}); the default if there is no GPU",
-    )
+    command_devices.add_option(parser)
     parser.set_defaults(run=run, mode="collect", usage_error=parser.error)
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of the command, and the program with its arguments.
-
-    The program begins with ``-m``, with ``-c``, or with the name of a file, which may be ``-``. For other commands
-    there is no program.
-    """
-    own = list(arguments)
-    if not own or own[0] != _NAME:
-        return own, []
-    place = 1
-    while place < len(own):
-        argument = own[place]
-        if argument == "--":
-            return own[:place], own[place + 1 :]
-        if argument.startswith(("-m", "-c")) or argument == "-" or not argument.startswith("-"):
-            return own[:place], own[place:]
-        place += 2 if argument in _WITH_VALUE else 1
-    return own, []
+    """Return the arguments of the command, and the program with its arguments; for other commands no program."""
+    return split_program(arguments, _NAME, _WITH_VALUE)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,15 +92,3 @@ def run(options: argparse.Namespace) -> int:
     from tcuda.sanitizer._command import watched_run  # here, because the other commands do not need the detector
 
     return watched_run.run(options)
-
-
-def _count(text: str) -> int:
-    """Return the number of devices in ``text``."""
-    settings = wing_module("emulation.runtime.settings")
-    try:
-        devices, memory = settings.from_environment({"TCUDA_EMULATED_DEVICES": text})
-        settings.check(devices, memory)
-    except ValueError:
-        shown = text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
-        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of devices that can be emulated") from None
-    return int(devices)

@@ -3,7 +3,4 @@
 STDOUT = "-"
 """The name that stands for stdout in place of a file."""
 
-DEVICES = 2
-"""The number of emulated devices of ``tcuda sanitize``, unless the user gives another number."""
-
-__all__ = ["DEVICES", "STDOUT"]
+__all__ = ["STDOUT"]

@@ -19,10 +19,10 @@ from tcuda._base.program import Ending, before_abrupt_exit, callers, named_progr
 from tcuda._base.terminal import working
 from tcuda._base.wings import wing_module
 from tcuda._device._sync_debug import SyncCounter
-from tcuda._runtime import is_emulated
+from tcuda._runtime import command_devices, is_emulated
 from tcuda.sanitizer import _process_reports, _words, check
 from tcuda.sanitizer._causes import KINDS, add_causes
-from tcuda.sanitizer._command.defaults import DEVICES, STDOUT
+from tcuda.sanitizer._command.defaults import STDOUT
 from tcuda.sanitizer._command.race_report import JUNIT, REPORT, SARIF, Output
 from tcuda.sanitizer._suppressions import VARIABLE as SUPPRESSIONS
 from tcuda.sanitizer._suppressions import read_suppressions
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     screen = console(stderr=True)
     screen.file = sys.stderr  # the program may put another file there
     try:
-        told = _choose_devices(options.emulated)
+        told = command_devices.choose(options.emulated)
         if options.kernels:
             _look_into_kernels()
         wing_module("emulation.as_cupy.variables").require_valid(emulated=is_emulated())
@@ -156,33 +156,6 @@ def _suppress(path: Path) -> None:
     except ValueError as error:
         raise ValueError(f"{str(path)!r} holds no suppressions: {error}") from error
     read_suppressions({SUPPRESSIONS: str(path)})
-
-
-def _choose_devices(emulated: int | None) -> str | None:
-    """Let the program run on emulated devices if the user asks for them, or if there is no other device.
-
-    The choice is stored in the environment: a program may still call ``tcuda.emulation.enable()``, which goes first.
-    On emulated devices, ``import cupy`` in the program imports their arrays.
-
-    Returns:
-        A message for the user; None if the user chose the devices.
-
-    Raises:
-        RuntimeError: CuPy has been imported already.
-        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
-    """
-    told = None
-    if emulated is None:
-        if not is_emulated("auto"):
-            return None
-        if os.environ.get("TCUDA_RUNTIME") != "emulated":
-            emulated = DEVICES
-            told = f"There is no GPU: using {emulated} emulated devices."
-    if emulated is not None:
-        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and the user asks for N devices
-        os.environ.update(TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES=str(emulated))
-    wing_module("emulation").install_as_cupy()
-    return told
 
 
 def _look_into_kernels() -> None:

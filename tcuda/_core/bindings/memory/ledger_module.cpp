@@ -534,6 +534,7 @@ void bind_ledger(nb::module_ &module) {
                 self.ledger.host().record_history(stacks, capacity, skipped, clear);
             },
             nb::arg("stacks"), nb::arg("capacity"), nb::arg("skipped"), nb::arg("clear"))
+        .def("records_history", [](Self &self) { return self.ledger.host().records_history(); })
         .def("stop_history",
              [](Self &self) {
                  self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); });

@@ -425,6 +425,11 @@ void HostAllocator::record_history(Stacks stacks, std::size_t capacity, std::uin
     history_.enable(stacks, capacity, skipped);
 }
 
+bool HostAllocator::records_history() {
+    const Lock lock(mutex_);
+    return history_.recording();
+}
+
 void HostAllocator::stop_history() {
     const Lock lock(mutex_);
     history_.disable();

@@ -89,6 +89,7 @@ public:
     // History and snapshots, as those of a device. All streams are 0.
     void record_history(Stacks stacks, std::size_t capacity, std::uint32_t skipped, bool clear);
     void stop_history();
+    bool records_history();
     // Notes the stacks of allocations also while the history does not want them.
     void keep_stacks(bool wanted);
     void set_metadata(Metadata metadata);

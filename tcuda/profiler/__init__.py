@@ -1,8 +1,8 @@
-"""The part of a program that a profiler records (``torch.cuda.profiler``).
+"""The part of a program that a profiler records (``torch.cuda.profiler``), and timelines.
 
 A profiler that was told to wait collects from :func:`start` to :func:`stop`: Nsight Systems with
 ``nsys profile --capture-range=cudaProfilerApi``, Nsight Compute with ``ncu --profile-from-start off``. Without a
-profiler, the calls do nothing.
+profiler, these calls do nothing. :func:`trace` needs no profiler, and writes a timeline.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from tcuda._base.public_names import public_names
 from tcuda._device._cudart import check_error, cudart
+from tcuda.profiler._trace import trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["profile", "start", "stop"]
+__all__ = ["profile", "start", "stop", "trace"]
 __dir__ = public_names(__name__)
 
 

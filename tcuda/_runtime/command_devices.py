@@ -1,0 +1,71 @@
+"""The devices on which a command runs a program: GPUs, or emulated devices."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tcuda._base.wings import wing_module
+from tcuda._runtime import is_emulated
+
+DEVICES = 2
+"""The number of emulated devices, unless the user gives another number."""
+
+_LONGEST_NUMBER = 15
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--emulated`` to a command."""
+    parser.add_argument(
+        "--emulated",
+        metavar="N",
+        nargs="?",
+        type=_count,
+        const=DEVICES,
+        help=f"run on N emulated devices, with '=' before N ({DEVICES}); the default if there is no GPU",
+    )
+
+
+def choose(emulated: int | None) -> str | None:
+    """Let the program run on emulated devices if the user asks for them, or if there is no other device.
+
+    The choice is stored in the environment: a program may still call ``tcuda.emulation.enable()``, which goes first.
+    On emulated devices, ``import cupy`` in the program imports their arrays.
+
+    Args:
+        emulated: The number of emulated devices; None if the user has not asked for them.
+
+    Returns:
+        A message for the user; None if the user chose the devices.
+
+    Raises:
+        RuntimeError: CuPy has been imported already.
+        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
+    """
+    told = None
+    if emulated is None:
+        if not is_emulated("auto"):
+            return None
+        if os.environ.get("TCUDA_RUNTIME") != "emulated":
+            emulated = DEVICES
+            told = f"There is no GPU: using {emulated} emulated devices."
+    if emulated is not None:
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and the user asks for N devices
+        os.environ.update(TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES=str(emulated))
+    wing_module("emulation").install_as_cupy()
+    return told
+
+
+def _count(text: str) -> int:
+    """Return the number of devices in ``text``."""
+    settings = wing_module("emulation.runtime.settings")
+    try:
+        devices, memory = settings.from_environment({"TCUDA_EMULATED_DEVICES": text})
+        settings.check(devices, memory)
+    except ValueError:
+        shown = text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+        raise argparse.ArgumentTypeError(f"{shown!r} is not a number of devices that can be emulated") from None
+    return int(devices)
+
+
+__all__ = ["add_option", "choose"]

@@ -1,0 +1,78 @@
+"""``tcuda trace``: a program runs as with python, and a timeline of its work is written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import os, sys
+import cupy
+x = cupy.ones(1000)
+x.fill(2)
+print(*sys.argv[1:])
+os.chdir("/")
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def kernels(file: Path) -> int:
+    events = json.loads(file.read_text())["traceEvents"]
+    return sum(event.get("cat") == "kernel" for event in events)
+
+
+@pytest.mark.emulated
+class TestTrace:
+    def test_the_timeline_has_the_kernels_of_the_program(
+        self, tcuda_command: Any, program: Path, tmp_path: Path
+    ) -> None:
+        done = tcuda_command("trace", program, "one", "-o")
+        assert (done.returncode, done.stdout) == (0, "one -o\n"), done.stderr
+        assert "Wrote trace.json" in done.stderr
+        assert kernels(tmp_path / "trace.json") == 2
+
+    @pytest.mark.parametrize("ending", ["sys.exit(4)", "os._exit(4)"])
+    def test_the_exit_status_is_that_of_the_program(
+        self, tcuda_command: Any, program: Path, tmp_path: Path, ending: str
+    ) -> None:
+        program.write_text(f"{PROGRAM}sys.stdout.flush(); {ending}")
+        done = tcuda_command("trace", "--output", "out.json", program)
+        assert done.returncode == 4, done.stderr
+        assert kernels(tmp_path / "out.json") == 2
+
+    def test_the_program_may_choose_its_devices(self, tcuda_command: Any, tmp_path: Path) -> None:
+        code = "import tcuda.emulation as e; e.enable(devices=3); import tcuda; tcuda.xp.ones(3)"
+        done = tcuda_command("trace", "-c", code)
+        assert done.returncode == 0, done.stderr
+        names = [
+            event["args"]["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"][:4]
+        ]
+        assert sum(name.startswith("cuda:") for name in names) == 3
+
+    def test_a_program_without_devices_has_no_timeline(self, tcuda_command: Any, tmp_path: Path) -> None:
+        done = tcuda_command("trace", "-c", "pass")
+        assert done.returncode == 3
+        assert "The program has used no device" in done.stderr
+        assert not (tmp_path / "trace.json").exists()
+
+    def test_another_file_is_not_replaced(self, tcuda_command: Any, program: Path) -> None:
+        done = tcuda_command("trace", "-o", program, "-c", "pass")
+        assert done.returncode == 2
+        assert "is no timeline of tcuda" in done.stderr
+        assert program.read_text() == PROGRAM
+
+    def test_an_earlier_timeline_is_replaced(self, tcuda_command: Any, program: Path, tmp_path: Path) -> None:
+        for _ in range(2):
+            assert tcuda_command("trace", program).returncode == 0
+        assert kernels(tmp_path / "trace.json") == 2

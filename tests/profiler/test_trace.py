@@ -1,0 +1,278 @@
+"""Traces: the file has the work of streams, the waits, the ranges and the memory of the block."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tcuda
+from tcuda import nvtx, xp
+from tcuda._runtime import is_emulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Trace = Callable[[Callable[[], object]], list[dict[str, Any]]]
+
+pytestmark = pytest.mark.skipif(
+    not is_emulated() and importlib.util.find_spec("cupti") is None, reason="cupti-python records the traces of GPUs"
+)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Return a function that traces a call, and returns the events of the file."""
+
+    def traced(work: Callable[[], object]) -> list[dict[str, Any]]:
+        file = tmp_path / "out.json"
+        with tcuda.profiler.trace(file):
+            work()
+        events: list[dict[str, Any]] = json.loads(file.read_text())["traceEvents"]
+        return events
+
+    return traced
+
+
+def spans(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["ph"] == "X" and event["cat"] == kind]
+
+
+def end(event: dict[str, Any]) -> float:
+    return float(event["ts"] + event["dur"])
+
+
+def requested() -> int:
+    return int(tcuda.memory_stats()["requested_bytes.all.current"])
+
+
+class TestWork:
+    def test_every_kernel_has_a_span_on_the_row_of_its_stream(self, trace: Trace) -> None:
+        x, side = xp.ones(1000), tcuda.Stream()
+        tcuda.synchronize()
+
+        def work() -> None:
+            x.fill(2)
+            with tcuda.stream(side):
+                x.fill(3)
+                x.fill(4)
+
+        events = trace(work)
+        kernels = spans(events, "kernel")
+        assert len(kernels) == 3
+        rows = [event["tid"] for event in kernels]
+        assert rows[1] == rows[2] != rows[0]
+        assert kernels[2]["ts"] >= end(kernels[1]) > kernels[1]["ts"]
+        assert {event["pid"] for event in kernels} == {tcuda.current_device() + 1}
+        named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+        assert {(event["pid"], event["tid"]) for event in kernels} <= named
+
+    def test_copies_have_their_bytes(self, trace: Trace) -> None:
+        x = xp.ones(1000, dtype="float32")
+        (copy,) = spans(trace(lambda: xp.asnumpy(x)), "memcpy")
+        assert copy["args"] == {"bytes": 4000}
+
+    def test_the_nodes_of_a_graph_have_spans(self, trace: Trace) -> None:
+        x, graph = xp.ones(1000), tcuda.CUDAGraph()
+        with tcuda.graph(graph):
+            x.fill(2)
+            x.fill(3)
+        first, second = spans(trace(graph.replay), "kernel")
+        assert second["ts"] >= end(first)
+
+    def test_work_from_before_and_after_the_block_is_left_out(self, trace: Trace) -> None:
+        x = xp.ones(1000)
+        tcuda.synchronize()
+        events = trace(lambda: None)
+        x.fill(2)
+        assert spans(events, "kernel") == []
+
+    def test_a_second_trace_has_only_its_own_work(self, trace: Trace) -> None:
+        x = xp.ones(1000)
+        tcuda.synchronize()
+        assert [len(spans(trace(lambda: x.fill(2)), "kernel")) for _ in range(2)] == [1, 1]
+
+
+@pytest.mark.emulated
+class TestEmulatedTimes:
+    def test_branches_of_a_graph_that_run_together_have_rows_of_their_own(self, trace: Trace) -> None:
+        x, y, graph, side = xp.ones(1000), xp.ones(1000), tcuda.CUDAGraph(), tcuda.Stream()
+        with tcuda.graph(graph):
+            side.wait_stream(tcuda.current_stream())
+            x.fill(2)
+            with tcuda.stream(side):
+                y.fill(3)
+            tcuda.current_stream().wait_stream(side)
+        first, second = spans(trace(graph.replay), "kernel")
+        assert first["ts"] == second["ts"]
+        assert first["tid"] != second["tid"]
+
+    def test_a_stream_that_waits_for_an_event_shows_how_long(self, trace: Trace) -> None:
+        side = tcuda.Stream()
+        x = xp.ones(1_000_000)
+        tcuda.synchronize()
+
+        def work() -> None:
+            x.fill(2)
+            side.wait_stream(tcuda.current_stream())
+
+        events = trace(work)
+        (wait,), (kernel,) = spans(events, "wait_event"), spans(events, "kernel")
+        assert end(wait) == end(kernel)
+        assert wait["tid"] != kernel["tid"]
+
+    def test_a_kernel_of_a_program_has_its_name(self, trace: Trace) -> None:
+        kernel = xp.RawKernel('extern "C" __global__ void rise(float* x) { x[threadIdx.x] += 1; }', "rise")
+        x = xp.zeros(8, dtype="float32")
+        events = trace(lambda: kernel((1,), (8,), (x,)))
+        assert [event["name"] for event in spans(events, "kernel")] == ["rise"]
+
+    def test_the_times_are_those_of_the_emulated_clock(self, trace: Trace) -> None:
+        clock = tcuda.emulation.clock()
+        x = xp.ones(1000)
+        tcuda.synchronize()
+        before = clock.now()
+        (kernel,) = spans(trace(lambda: x.fill(2)), "kernel")
+        assert before <= round(kernel["ts"] * 1000) <= clock.now()
+
+    def test_a_trace_beside_a_check_for_races_changes_neither(self, trace: Trace) -> None:
+        x, side = xp.ones(1000), tcuda.Stream()
+        tcuda.synchronize()
+
+        def work() -> None:
+            with tcuda.sanitizer.check("collect") as report:
+                x.fill(2)
+                with tcuda.stream(side):
+                    x.fill(3)
+            assert len(report.races) == 1
+
+        assert len(spans(trace(work), "kernel")) == 2
+
+
+class TestHost:
+    def test_waits_of_the_host_are_spans_of_the_host(self, trace: Trace) -> None:
+        def work() -> None:
+            xp.ones(1000).sum()
+            tcuda.synchronize()
+
+        waits = spans(trace(work), "wait")
+        assert waits
+        assert {event["pid"] for event in waits} == {0}
+
+    def test_ranges_nest_and_marks_are_moments(self, trace: Trace) -> None:
+        def work() -> None:
+            with nvtx.range("outer"), nvtx.range("inner"):
+                xp.ones(1000).fill(2)
+            nvtx.mark("done")
+
+        events = trace(work)
+        by_name = {event["name"]: event for event in events}
+        outer, inner = by_name["outer"], by_name["inner"]
+        assert outer["ts"] <= inner["ts"] < end(inner) <= end(outer)
+        assert outer["tid"] == inner["tid"] == threading.get_native_id()
+        assert by_name["done"]["ph"] == "i"
+
+    def test_a_range_that_another_thread_ends_belongs_to_the_thread_that_began_it(self, trace: Trace) -> None:
+        def work() -> None:
+            number = nvtx.range_start("request")
+            xp.ones(1000).fill(2)
+            thread = threading.Thread(target=nvtx.range_end, args=(number,))
+            thread.start()
+            thread.join()
+
+        (request,) = spans(trace(work), "range")
+        assert (request["name"], request["tid"]) == ("request", threading.get_native_id())
+
+    def test_ranges_from_before_the_trace_are_left_out(self, trace: Trace) -> None:
+        nvtx.range_push("before")
+        events = trace(nvtx.range_pop)
+        assert spans(events, "range") == []
+
+    def test_after_the_trace_nvtx_is_as_before(self, trace: Trace) -> None:
+        nvtx.mark("first")
+        listener = nvtx._listener
+        trace(lambda: None)
+        assert nvtx._listener is listener
+
+
+class TestMemory:
+    def test_the_counter_follows_allocations_and_frees(self, trace: Trace) -> None:
+        before = requested()
+
+        def work() -> None:
+            x = xp.zeros(1000)
+            tcuda.synchronize()
+            del x
+
+        events = trace(work)
+        counters = [event for event in events if event["ph"] == "C" and event["pid"] == tcuda.current_device() + 1]
+        bytes_ = [event["args"]["requested"] - before for event in counters]
+        assert bytes_[0] == 0
+        assert max(bytes_) == 8000
+        assert bytes_[-1] == requested() - before
+        assert counters[-1]["args"]["reserved"] == tcuda.memory_reserved()
+
+    def test_a_history_of_the_program_goes_on(self, trace: Trace) -> None:
+        tcuda.memory._record_memory_history()
+        try:
+            x = xp.zeros(1000)
+            trace(lambda: xp.zeros(500))
+            y = xp.zeros(1000)
+            sizes = [event["size"] for event in tcuda.memory._snapshot()["device_traces"][tcuda.current_device()]]
+            assert sizes.count(x.nbytes + y.nbytes - 8000) == 2
+            assert 4000 in sizes
+        finally:
+            tcuda.memory._record_memory_history(None)
+
+    def test_the_history_of_a_trace_ends_with_it(self, trace: Trace) -> None:
+        trace(lambda: xp.zeros(1000))
+        assert tcuda.memory._snapshot()["device_traces"][tcuda.current_device()] == []
+
+
+class TestFile:
+    def test_the_file_is_written_although_the_block_fails(self, tmp_path: Path) -> None:
+        file = tmp_path / "out.json"
+
+        def fail() -> None:
+            with tcuda.profiler.trace(file):
+                xp.ones(1000).fill(2)
+                raise KeyError("mine")
+
+        with pytest.raises(KeyError, match="mine"):
+            fail()
+        assert spans(json.loads(file.read_text())["traceEvents"], "kernel")
+
+    def test_a_file_that_cannot_be_written_is_refused_before_the_block(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError), tcuda.profiler.trace(tmp_path / "absent" / "out.json"):
+            pytest.fail("the block ran")
+
+    def test_a_second_trace_inside_is_refused_and_the_first_goes_on(self, tmp_path: Path, trace: Trace) -> None:
+        def work() -> None:
+            with (
+                pytest.raises(RuntimeError, match="End the other trace first"),
+                tcuda.profiler.trace(tmp_path / "other"),
+            ):
+                pytest.fail("the block ran")
+            xp.ones(1000).fill(2)
+
+        assert spans(trace(work), "kernel")
+        assert not (tmp_path / "other").exists()
+
+    def test_every_event_has_what_viewers_need(self, trace: Trace) -> None:
+        def work() -> None:
+            with nvtx.range("all"):
+                xp.asnumpy(xp.ones(1000) * 2)
+
+        for event in trace(work):
+            assert isinstance(event["name"], str)
+            assert isinstance(event["pid"], int)
+            if event["ph"] != "M":
+                assert event["ts"] >= 0
+            if event["ph"] != "C":
+                assert isinstance(event["tid"], int)
+            if event["ph"] == "X":
+                assert event["dur"] >= 0
