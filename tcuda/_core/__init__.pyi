@@ -251,6 +251,20 @@ class NodeReader:
     def number_of(self, executable: int) -> tuple[int, int]:
         """Return a status and the number by which profilers name the ``cudaGraphExec_t``; 0 with older drivers."""
 
+class NotedNodes:
+    """Notes of the nodes of a capture, taken while the capture is in progress.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def note(self, stream: int, note: int) -> int:
+        """Give ``note``, which is not 0, to the nodes that ``stream`` has captured since; return their number."""
+
+    def notes_of(self, graph: int) -> tuple[int, list[int]]:
+        """Return a status, and the notes of the nodes of ``graph``; 0 for a node without a note."""
+
 class GraphLauncher:
     """Launches the graph ``exec`` while the device is current that was current when the launcher was made.
 

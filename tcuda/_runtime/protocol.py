@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcuda._base.user_code import Place
     from tcuda._core import Driver, Ledger
 
 MEMCPY_HOST_TO_HOST = 0
@@ -75,6 +76,7 @@ class GraphNode(NamedTuple):
         kernel: The name of the kernel; None if the node is no kernel, or the driver does not know the name.
         event: The event that the node records or waits for; 0 for other nodes.
         before: The places of the nodes that the node waits for.
+        line: The line of the program that captured the node; None if the line is not known.
     """
 
     kind: str
@@ -82,10 +84,12 @@ class GraphNode(NamedTuple):
     kernel: str | None
     event: int
     before: list[int]
+    line: Place | None = None
 
-    def in_words(self, place: int) -> str:
+    def in_words(self, place: int | str) -> str:
         """Return words for the node, which is at ``place`` of its graph."""
-        return f"node {place} ({self.kernel or self.kind})"
+        captured = "" if self.line is None else f", captured at {self.line}"
+        return f"node {place} ({self.kernel or self.kind}{captured})"
 
 
 class Move(NamedTuple):
@@ -140,6 +144,7 @@ class GraphCapture(Protocol):
         device: The device of that stream.
         mode: The ``CAPTURE_...`` mode.
         bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
+        lines: Whether the runtime records the line of the program that captures each node.
         number: The number of the capture; 0 before the start.
         ended: What the end of the capture has made: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0, the number
             of nodes, and the memory that the ledger keeps for the graph. None before the end.
@@ -149,6 +154,7 @@ class GraphCapture(Protocol):
     device: int
     mode: int
     bodies: list[int]
+    lines: bool
     number: int
     ended: tuple[int, int, int, list[int]] | None
 

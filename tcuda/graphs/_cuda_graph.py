@@ -16,7 +16,7 @@ from tcuda._base.warnings import stacklevel
 from tcuda._device import device
 from tcuda._process.captures import capture_on, captures
 from tcuda._process.exit import finalizer
-from tcuda._process.lazy import backend
+from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import CONDITIONAL_IF
 from tcuda.graphs import _picture
 from tcuda.graphs._body import BOOL
@@ -124,6 +124,7 @@ class CUDAGraph:
             RuntimeError: The graph has captured already, the current stream is a default stream, or
                 ``capture_error_mode`` is unknown.
             TypeError: ``pool`` is neither a pool nor the handle of a pool, or ``capture_error_mode`` is not a ``str``.
+            ValueError: ``TCUDA_GRAPH_LINES`` is neither 0 nor 1.
             AcceleratorError: The current stream is capturing.
 
         Example:
@@ -179,6 +180,13 @@ class CUDAGraph:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
                 "device or stream.",
+                stacklevel=stacklevel(),
+            )
+        elif work.keeps_lines and all(node.line is None for node in cuda.graphNodes(work.graph)):
+            warnings.warn(
+                "TCUDA_GRAPH_LINES=1 has recorded no line of this graph: a debugger, or a tool that measures coverage, "
+                "uses sys.settrace(). Capture without the tool.",
+                RuntimeWarning,
                 stacklevel=stacklevel(),
             )
 
@@ -491,7 +499,8 @@ class CUDAGraph:
         try:
             before.release()
         finally:
-            if not (self._keep_graph or self._debug or work.states):
+            work.keeps_lines = before.keeps_lines
+            if not (self._keep_graph or self._debug or work.keeps_lines or work.states):
                 work.forget_nodes()
         log.debug("A graph of %d nodes has taken over the work of another graph.", work.nodes)
 
@@ -710,7 +719,8 @@ class CUDAGraph:
     def debug_dump(self, debug_path: str | os.PathLike[str], *, verbose: bool = True) -> None:
         """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``).
 
-        ``tcuda graph-viz`` draws the file.
+        ``tcuda graph-viz`` draws the file. If the graph knows the lines of the program that captured its nodes
+        (``TCUDA_GRAPH_LINES=1``), the file has them.
 
         Args:
             debug_path: The path of the file.

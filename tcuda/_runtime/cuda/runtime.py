@@ -9,6 +9,7 @@ from tcuda import _core
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
+from tcuda._runtime.cuda.captured_lines import CapturedLines
 from tcuda._runtime.cuda.translation import translating
 from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved
 from tcuda._runtime.update_failures import update_failure
@@ -42,7 +43,6 @@ _FROM_CUPY = (
     "freeAsync",
     "getDevice",
     "getDeviceCount",
-    "graphDestroy",
     "graphLaunch",
     "hostRegister",
     "hostUnregister",
@@ -64,7 +64,6 @@ _FROM_CUPY = (
     "runtimeGetVersion",
     "streamBeginCapture",
     "streamDestroy",
-    "streamEndCapture",
     "streamSynchronize",
     "streamWaitEvent",
 )
@@ -128,6 +127,9 @@ class CudaRuntime:
         )
         # These two calls return their status, and raise no error that must be translated.
         self.eventQuery: Callable[[int], int] = runtime.eventQuery
+        self._lines = CapturedLines()
+        self._destroy_graph = translating(runtime.CUDARuntimeError, "graphDestroy", runtime.graphDestroy)
+        self._end_capture = translating(runtime.CUDARuntimeError, "streamEndCapture", runtime.streamEndCapture)
         self.streamQuery: Callable[[int], int] = runtime.streamQuery
 
     def getDeviceProperties(self, device: int) -> dict[str, Any]:
@@ -235,26 +237,42 @@ class CudaRuntime:
         _check(status, "cuStreamGetCaptureInfo({:#x})", stream)
         return state, number
 
+    def streamEndCapture(self, stream: int) -> int:
+        """End the capture of ``stream`` and return its ``cudaGraph_t``, whose lines are not known."""
+        self._lines.end(stream)
+        graph: int = self._end_capture(stream)
+        return graph
+
     def beginGraph(self, ledger: _core.Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
         """Begin ``capture`` in one call of the core (``cuStreamBeginCapture``)."""
         stream, mode = capture.stream, capture.mode
         if status := self._graphs.begin_graph(ledger, pool, capture, stream, capture.device, mode):
             raise AcceleratorError(status, f"cuStreamBeginCapture({stream:#x}, {mode})")
+        if capture.lines:
+            self._lines.begin(stream)
 
     def endGraph(self, ledger: _core.Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
         """End ``capture`` in one call of the core (``cuStreamEndCapture``, ``cuGraphInstantiateWithFlags``)."""
         stream = capture.stream
+        noted = self._lines.end(stream)
         status, call = self._graphs.end_graph(
             ledger, capture, capture.number, stream, capture.device, capture.bodies, flags, keep
         )
         if status:
             raise AcceleratorError(status, f"{call}(), at the end of the capture of the stream {stream:#x},")
+        if noted is not None and keep and capture.ended is not None:
+            self._lines.keep(capture.ended[0], capture.bodies, noted)
 
     def graphInstantiate(self, graph: int, flags: int) -> int:
         """Return a ``cudaGraphExec_t`` (``cuGraphInstantiateWithFlags``)."""
         status, executable = self._graphs.instantiate(graph, flags)
         _check(status, "cuGraphInstantiateWithFlags({:#x})", graph)
         return executable
+
+    def graphDestroy(self, graph: int) -> None:
+        """Destroy a ``cudaGraph_t`` (``cuGraphDestroy``)."""
+        self._lines.forget(graph)
+        self._destroy_graph(graph)
 
     def graphExecDestroy(self, graphExec: int) -> None:
         """Destroy a ``cudaGraphExec_t`` (``cuGraphExecDestroy``)."""
@@ -292,9 +310,10 @@ class CudaRuntime:
         """Return the nodes of ``graph`` (``cuGraphGetNodes``, ``cuGraphGetEdges``, ``cuGraphNodeGetToolsId``)."""
         status, nodes = self._nodes.read(graph)
         _check(status, "cuGraphGetNodes({:#x})", graph)
+        lines = self._lines.of(graph, len(nodes))
         return [
-            GraphNode(_kind_of(kind), number, kernel.decode(errors="replace") or None, event, before)
-            for kind, number, kernel, event, before in nodes
+            GraphNode(_kind_of(kind), number, kernel.decode(errors="replace") or None, event, before, line)
+            for (kind, number, kernel, event, before), line in zip(nodes, lines, strict=True)
         ]
 
     def graphExecGetId(self, graphExec: int) -> int:
@@ -358,11 +377,13 @@ class CudaRuntime:
     def streamSetConditional(self, stream: int, handle: int, flag: int, size: int) -> None:
         """Capture a kernel that calls ``cudaGraphSetConditional``."""
         _check(self._conditionals.set(stream, handle, flag, size), "cuLaunchKernel({:#x})", stream)
+        self._lines.look()  # the kernel is the last one of a body, whose capture ends now
 
     def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None:
         """Capture the work of ``stream`` into ``graph`` (``cuStreamBeginCaptureToGraph``)."""
         status = self._conditionals.begin_capture_to_graph(stream, graph, mode)
         _check(status, "cuStreamBeginCaptureToGraph({:#x}, {:#x}, {})", stream, graph, mode)
+        self._lines.begin_body(stream)
 
     def graphAbandon(self, graph: int) -> None:
         """Leave the graph to the driver for good.

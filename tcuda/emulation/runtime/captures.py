@@ -42,7 +42,10 @@ class Capture:
         valid: Whether no call has invalidated the capture.
         graph: The graph of the operations that were captured so far.
         body_handle: The handle of the graph if the graph is the body of a conditional node; 0 for another graph.
+        lines: Whether each node notes its Python stack.
     """
+
+    lines = False
 
     def __init__(
         self, number: int, origin: int, device: int, mode: int, body: Graph | None = None, body_handle: int = 0

@@ -10,6 +10,7 @@
 #include "graphs/cuda_graphs.hpp"
 #include "graphs/graph_changes.hpp"
 #include "graphs/node_reader.hpp"
+#include "graphs/noted_nodes.hpp"
 
 namespace nb = nanobind;
 
@@ -52,6 +53,12 @@ nb::tuple read_nodes(const NodeReader &reader, libcuda::Graph graph) {
             facts.append(nb::make_tuple(node.type, node.number, nb::bytes(node.kernel.data(), node.kernel.size()),
                                         node.event, node.before));
     return nb::make_tuple(status, facts);
+}
+
+std::pair<int, std::vector<std::uint64_t>> notes_of(const NotedNodes &nodes, libcuda::Graph graph) {
+    std::vector<std::uint64_t> notes;
+    const int status = nodes.notes_of(graph, &notes);
+    return {status, notes};
 }
 
 std::pair<int, std::uint64_t> number_of(const NodeReader &reader, libcuda::GraphExec executable) {
@@ -193,6 +200,17 @@ void bind_graphs(nb::module_ &module) {
              "Return a status and, for each node, its type, number, kernel, event, and the nodes that it waits for.")
         .def("number_of", number_of, nb::arg("executable"),
              "Return a status and the number by which profilers name the ``cudaGraphExec_t``; 0 with older drivers.");
+
+    nb::class_<NotedNodes>(module, "NotedNodes", R"(
+    Notes of the nodes of a capture, taken while the capture is in progress.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.)")
+        .def(nb::init<>())
+        .def("note", &NotedNodes::note, nb::arg("stream"), nb::arg("note"),
+             "Give ``note``, which is not 0, to the nodes that ``stream`` has captured since; return their number.")
+        .def("notes_of", notes_of, nb::arg("graph"),
+             "Return a status, and the notes of the nodes of ``graph``; 0 for a node without a note.");
 
     nb::class_<PythonLauncher>(module, "GraphLauncher", R"(
     Launches the graph ``exec`` while the device is current that was current when the launcher was made.
