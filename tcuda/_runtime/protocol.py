@@ -92,6 +92,18 @@ class GraphNode(NamedTuple):
         return f"node {place} ({self.kernel or self.kind}{captured})"
 
 
+class Writes(NamedTuple):
+    """The memory that a node writes, as ranges of addresses from the first byte to the byte behind the last.
+
+    Attributes:
+        sure: The memory that the node writes.
+        possible: The memory that the node uses, and of which the runtime cannot tell whether the node writes it.
+    """
+
+    sure: list[tuple[int, int]]
+    possible: list[tuple[int, int]]
+
+
 class Move(NamedTuple):
     """A move of the addresses of an array to another array of the same layout.
 
@@ -314,6 +326,19 @@ class Runtime(Protocol):
 
     def graphNodes(self, graph: int) -> list[GraphNode]:
         """Return the nodes of ``graph`` in the order of ``cudaGraphGetNodes``."""
+
+    def graphChild(self, graph: int, place: int) -> int:
+        """Return the graph of a child graph, which is the node at ``place`` and keeps the graph."""
+
+    def graphNodeAlone(self, graph: int, place: int) -> int:
+        """Return a new graph, which has only a copy of the node at ``place`` of ``graph``.
+
+        Raises:
+            AcceleratorError: The runtime cannot copy the node (801 for a type that belongs to its graph).
+        """
+
+    def graphWrites(self, graph: int) -> Writes:
+        """Return the memory that the last launch of ``graph``, which has one node, has written in this thread."""
 
     def graphExecGetId(self, graphExec: int) -> int:
         """Return the number by which profilers name ``graphExec``; 0 if the driver has no such numbers."""

@@ -11,7 +11,7 @@ from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.captured_lines import CapturedLines
 from tcuda._runtime.cuda.translation import translating
-from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved
+from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved, Writes
 from tcuda._runtime.update_failures import update_failure
 
 if TYPE_CHECKING:
@@ -68,6 +68,12 @@ _FROM_CUPY = (
     "streamWaitEvent",
 )
 """The calls that CuPy has under the same name and with the same meaning."""
+
+_ENDS = "source", "target"
+"""The addresses of a copy, in their order. An array for textures has no address."""
+
+_OF_CUPY = "cupy_"
+"""The begin of the names of CuPy's own kernels."""
 
 _FROM_LATER_CUPY = ("graphDebugDotPrint", "streamCreateWithPriority", "streamGetFlags", "streamGetPriority")
 """Calls of CuPy 14 and later. With an older CuPy, methods make them through the driver."""
@@ -315,6 +321,37 @@ class CudaRuntime:
             GraphNode(_kind_of(kind), number, kernel.decode(errors="replace") or None, event, before, line)
             for (kind, number, kernel, event, before), line in zip(nodes, lines, strict=True)
         ]
+
+    def graphChild(self, graph: int, place: int) -> int:
+        """Return the graph of a child graph (``cuGraphChildGraphNodeGetGraph``)."""
+        status, child = self._lone_nodes.child(graph, place)
+        _check(status, "cuGraphChildGraphNodeGetGraph({:#x}, {})", graph, place)
+        return child
+
+    def graphNodeAlone(self, graph: int, place: int) -> int:
+        """Return a graph with a copy of a node (``cuGraphAddKernelNode`` and others)."""
+        status, alone = self._lone_nodes.copy(graph, place)
+        _check(status, "cuGraphAddNode({:#x}, {})", graph, place)
+        return alone
+
+    def graphWrites(self, graph: int) -> Writes:
+        """Return the memory that a node writes, as its parameters tell; each range is the first byte only.
+
+        CuPy's own kernels have the output behind the inputs. Of other kernels, no order is known.
+        """
+        status, numbers = self._lone_nodes.addresses(graph)
+        _check(status, "cuGraphGetNodes({:#x})", graph)
+        (node,) = self.graphNodes(graph)
+        ranges = [(number, number + 1) for number in numbers if self.pointerGetDevice(number) >= 0]
+        if node.kind == "memset" or (node.kind == "memcpy" and len(numbers) == len(_ENDS)):
+            return Writes([(numbers[-1], numbers[-1] + 1)], [])
+        if (node.kernel or "").startswith(_OF_CUPY):
+            return Writes(ranges[-1:], ranges[:-1])
+        return Writes([], ranges)
+
+    @functools.cached_property
+    def _lone_nodes(self) -> _core.LoneNodes:
+        return _core.LoneNodes()
 
     def graphExecGetId(self, graphExec: int) -> int:
         """Return the number of ``graphExec`` (``cuGraphExecGetId``); 0 if the driver is older than CUDA 13.1."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
-from tcuda._core import note_stack
 from tcuda.emulation.runtime.calls import failure
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Operations:
         if timeline.capture is not None:
             if not timeline.capture.valid:
                 raise failure(Status.STREAM_CAPTURE_INVALIDATED, call)
-            node.stack = self._races.watcher.stack() or (note_stack() if timeline.capture.lines else 0)
+            node.stack = self._races.watcher.stack()
             node.devices = (timeline.device,)
             if node.host:
                 node.hold = self._host_uses.hold(node.host)
