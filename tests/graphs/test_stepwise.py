@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
 from tcuda._process.lazy import cuda
+from tcuda._runtime.protocol import GraphNode
+from tcuda.graphs import _stepwise
 from tcuda.graphs._stepwise import order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from support.fixture_types import OutputOf
 
 NO_NAN = "values that isfinite refuses: "
 
@@ -266,6 +271,74 @@ class TestErrors:
     def test_the_check_must_be_a_function(self, graph: tcuda.CUDAGraph) -> None:
         with pytest.raises(TypeError, match=r"replay_stepwise\(\): check must be callable; got"):
             graph.replay_stepwise(check=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.gpu  # emulated devices refuse the launch of a graph in a capture
+class TestChildGraphs:
+    def test_their_nodes_run_one_at_a_time(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, inner = xp.array([3.0, 1.0, 1.0]), tcuda.CUDAGraph(keep_graph=True)
+        with tcuda.graph(inner):
+            x -= 1
+            y = 1 / x
+        inner.instantiate()
+        with tcuda.graph(graph):
+            x += 0
+            cuda.graphLaunch(inner.raw_cuda_graph_exec(), tcuda.current_stream().cuda_stream)
+            z = y * 2
+        with pytest.raises(RuntimeError, match=rf"node 1\.1 .*{NO_NAN}2 of 3 elements"):
+            graph.replay_stepwise(check=xp.isfinite)
+        x.fill(3)
+        graph.replay_stepwise(check=xp.isfinite)
+        assert (x.tolist(), z.tolist()) == ([2] * 3, [1] * 3)
+
+
+def test_child_graphs_are_descended(graph: tcuda.CUDAGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Runtime:
+        """A graph 1 whose second node is the child graph 2, in which the child graph 3 comes last."""
+
+        @staticmethod
+        def graphNodes(graph: int) -> list[GraphNode]:  # the name of the runtime's call
+            kinds = {1: ["kernel", "child_graph", "memset"], 2: ["kernel", "child_graph"], 3: ["memcpy"]}[graph]
+            return [GraphNode(kind, 0, None, 0, [place - 1] * (place > 0)) for place, kind in enumerate(kinds)]
+
+        @staticmethod
+        def graphChild(graph: int, place: int) -> int:
+            assert place == 1
+            return graph + 1
+
+    monkeypatch.setattr(_stepwise, "cuda", Runtime)
+    found = [(place.name, place.graph, place.place) for place in _stepwise._places(1, "", None)]
+    assert found == [("0", 1, 0), ("1.0", 2, 0), ("1.1.0", 3, 0), ("2", 1, 2)]
+
+
+@pytest.mark.gpu
+def test_a_fatal_error_names_the_node(fresh_output_of: OutputOf) -> None:
+    code = """
+import os
+import sys
+
+import tcuda
+from tcuda import xp
+
+kernel = xp.RawKernel('extern "C" __global__ void writes(float *x, size_t place) { x[place] = 1; }', "writes")
+x = xp.ones(1, "f")
+kernel((1,), (1,), (x, 0))
+graph = tcuda.CUDAGraph()
+with tcuda.graph(graph):
+    x += 1
+    kernel((1,), (1,), (x, 1 << 40))
+    x += 1
+try:
+    graph.replay_stepwise()
+except tcuda.AcceleratorError as error:
+    print(error.error_code, str(error).splitlines()[-1])
+sys.stdout.flush()
+os._exit(0)  # CUDA refuses all calls now, also those that free memory
+"""
+    line = fresh_output_of(code, TCUDA_GRAPH_LINES="1")
+    assert re.fullmatch(
+        r"7\d\d CUDAGraph.replay_stepwise\(\) ran node 1 \(writes, captured at <string>:14 in <module>\).\n?", line
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ public:
     // Throws std::runtime_error where there is no driver, or one older than that of CUDA 12.4.
     LoneNodes();
 
-    // Makes a graph with a copy of the node at `place` of `graph`. Copies and fills use the current context. A node of a
-    // type that belongs to its graph is refused (801): an allocation, a conditional node, a child graph.
+    // Makes a graph with a copy of the node at `place` of `graph`. Copies and fills use the current context. A node of
+    // a type that belongs to its graph is refused (801): an allocation, a conditional node, a child graph.
     int copy(libcuda::Graph graph, std::size_t place, libcuda::Graph *alone) const;
 
     // The graph of the child graph at `place` of `graph`, which belongs to its node.
