@@ -34,6 +34,10 @@ class LineTrace:
         code = self._code
         return None if code is None else Place(code.co_filename, self._line, code.co_name)
 
+    def is_running(self) -> bool:
+        """Return whether Python still traces this thread for this trace: a debugger may have begun in the program."""
+        return _trace_of(sys.gettrace()) is self
+
     def _begin(self, frame: FrameType | None) -> None:
         self._move_to(frame)
         while frame is not None:
@@ -100,7 +104,7 @@ def end_trace(trace: LineTrace, listener: Callable[[], object]) -> None:
     if listener in trace._listeners:
         trace._listeners.remove(listener)
         if not trace._listeners:
-            if _trace_of(sys.gettrace()) is trace:
+            if trace.is_running():
                 sys.settrace(None)
             trace._end()
 

@@ -38,13 +38,13 @@ class NotedLines:
 
     def begin(self) -> None:
         """Begin to trace this thread. No line is known if another tool traces the thread."""
-        self._trace = begin_trace(self.look)
+        self._trace = begin_trace(self._line_ends)
 
     def end(self) -> None:
         """Note the last line, and end the trace."""
         self.look()
         if self._trace is not None:
-            end_trace(self._trace, self.look)
+            end_trace(self._trace, self._line_ends)
 
     def begin_body(self, stream: int) -> None:
         """Let ``stream`` capture the body of a node of the capture."""
@@ -52,9 +52,12 @@ class NotedLines:
             self._streams.append(stream)
 
     def look(self) -> None:
-        """Give the line that has run to the nodes that are new."""
-        if self._trace is None:
-            return
+        """Give the line that runs to the nodes that are new, if the line is known."""
+        if self._trace is not None and self._trace.is_running():
+            self._line_ends()
+
+    def _line_ends(self) -> None:
+        assert self._trace is not None
         number = len(self._lines)
         if sum([self._notes.note(stream, number) for stream in self._streams]):
             self._lines.append(self._trace.place())

@@ -105,3 +105,19 @@ def test_another_tool_that_traces_leaves_the_lines_unknown(graphs: Graphs, lines
     assert sys.gettrace() is tracing
     sys.settrace(None)
     assert lines.of(GRAPH, 3) == [None] * 3
+
+
+def test_a_debugger_that_begins_later_leaves_the_rest_unknown(graphs: Graphs, lines: CapturedLines) -> None:
+    graphs.capturing[ORIGIN] = GRAPH
+    lines.begin(ORIGIN)
+    graphs.nodes[GRAPH].append(0)
+    sys.settrace(lambda *_: None)
+    sys._getframe().f_trace = None  # a debugger takes the frame, too
+    graphs.nodes[GRAPH].append(0)
+    noted = lines.end(ORIGIN)
+    sys.settrace(None)
+    assert noted is not None
+    lines.keep(GRAPH, [], noted)
+    first, second = lines.of(GRAPH, 2)
+    assert first is not None
+    assert second is None
