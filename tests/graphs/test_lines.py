@@ -65,6 +65,19 @@ def on_two_streams(graph: tcuda.CUDAGraph, x: Any, y: Any) -> None:
         x += y
 
 
+def on_two_devices(graph: tcuda.CUDAGraph, x: Any, y: Any) -> None:
+    other = tcuda.Stream(device=1)
+    with tcuda.graph(graph):
+        origin = tcuda.current_stream()
+        x += 1
+        other.wait_stream(origin)
+        with tcuda.stream(other):
+            y += 1
+            y += 1
+        origin.wait_stream(other)
+        x += 1
+
+
 def with_a_body(graph: tcuda.CUDAGraph, x: Any, flag: Any) -> None:
     with tcuda.graph(graph):
         x += 1
@@ -90,6 +103,20 @@ def test_each_node_knows_the_line_that_has_captured_it(xp: Any, graph: tcuda.CUD
 def test_the_nodes_of_all_streams_have_lines(xp: Any, graph: tcuda.CUDAGraph) -> None:
     on_two_streams(graph, xp.zeros(3), xp.zeros(3))
     assert sorted(map(str, lines_of(graph))) == [str(("on_two_streams", line)) for line in (5, 6, 8)]
+
+
+@pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
+@pytest.mark.usefixtures("lines_on")
+def test_the_nodes_of_all_devices_have_lines(xp: Any, graph: tcuda.CUDAGraph) -> None:
+    with tcuda.device(1):
+        y = xp.zeros(3)
+        y += 1  # a capture on CUDA loads no kernels
+        tcuda.synchronize(1)
+    x = xp.zeros(3)
+    on_two_devices(graph, x, y)
+    assert lines_of(graph) == [("on_two_devices", line) for line in (4, 7, 8, 10)]
+    graph.replay_stepwise()
+    assert (x.tolist(), y.tolist()) == ([2] * 3, [3] * 3)
 
 
 @pytest.mark.usefixtures("lines_on")

@@ -51,10 +51,11 @@ def pass_on(stream: StreamLike, array: Any) -> int:
     before = tcuda.current_stream()
     tcuda.set_stream(stream)
     tcuda.set_stream(before)
-    graph = tcuda.CUDAGraph()
+    graph = tcuda.CUDAGraph(keep_graph=True)
     with tcuda.graph(graph, stream=stream):
         array += 1
     graph.replay()
+    graph.replay_stepwise(check=tcuda.xp.isfinite)
     tcuda.comm.scatter(array, [0], streams=[stream])
     return current.cuda_stream
 
