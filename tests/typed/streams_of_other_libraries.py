@@ -69,7 +69,7 @@ def main() -> None:
     kinds: list[StreamLike] = [stream, ProtocolStream(handle), TorchsStream(handle), CupysStream(handle)]
     assert [pass_on(kind, array) for kind in kinds] == [handle] * len(kinds)
     tcuda.synchronize()
-    tcuda.testing.assert_array_equal(array, [4] * 4)
+    tcuda.testing.assert_array_equal(array, [8] * 4)
     assert isinstance(ProtocolStream(handle), SupportsCudaStream)
     assert not isinstance(TorchsStream(handle), SupportsCudaStream)
 
