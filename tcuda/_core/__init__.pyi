@@ -251,6 +251,37 @@ class NodeReader:
     def number_of(self, executable: int) -> tuple[int, int]:
         """Return a status and the number by which profilers name the ``cudaGraphExec_t``; 0 with older drivers."""
 
+class LoneNodes:
+    """Graphs with a copy of a single node; each call returns a status first.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def copy(self, graph: int, place: int) -> tuple[int, int]:
+        """Return a status, and a new graph with a copy of the node at ``place`` of ``graph``; 801: no such copy."""
+
+    def child(self, graph: int, place: int) -> tuple[int, int]:
+        """Return a status, and the graph of the child graph at ``place`` of ``graph``."""
+
+    def addresses(self, graph: int) -> tuple[int, list[int]]:
+        """Return a status, and the numbers that may be addresses, in the order of the parameters."""
+
+class NotedNodes:
+    """Notes of the nodes of a capture, taken while the capture is in progress.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.
+    """
+
+    def __init__(self) -> None: ...
+    def note(self, stream: int, note: int) -> int:
+        """Give ``note``, which is not 0, to the nodes that ``stream`` has captured since; return their number."""
+
+    def notes_of(self, graph: int) -> tuple[int, list[int]]:
+        """Return a status, and the notes of the nodes of ``graph``; 0 for a node without a note."""
+
 class GraphLauncher:
     """Launches the graph ``exec`` while the device is current that was current when the launcher was made.
 
@@ -331,6 +362,13 @@ class CapturedState:
 
     @position.setter
     def position(self, arg: int, /) -> None: ...
+    def prepare_node(self) -> int:
+        """Move the generator by what the graph draws, and let copies of the own node draw those numbers.
+
+        Returns:
+            A status. A failure leaves the generator unchanged.
+        """
+
     def prepare(self, exec: int) -> int:
         """Move the generator by what the graph draws, and let the next launch of ``exec`` draw those numbers.
 

@@ -44,6 +44,7 @@ class Capture:
         device: The device of that stream.
         number: The number that CUDA gave the capture; 0 before the capture begins.
         mode: The ``CAPTURE_...`` mode of the capture.
+        lines: The attribute of this name.
 
     Attributes:
         ended: What the end of the capture has made; see :class:`~tcuda._runtime.protocol.GraphCapture`.
@@ -53,6 +54,7 @@ class Capture:
         host_memory: The arrays of the host that every launch of the graph reads.
         mode: The ``CAPTURE_...`` mode of the capture.
         bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
+        lines: Whether the runtime records the line of the program that captures each node.
         is_broken: Whether the capture of a body failed, so that the graph would lack work.
         has_lost_body: Whether the capture of a body failed at its end.
     """
@@ -61,7 +63,7 @@ class Capture:
     is_broken = False
     has_lost_body = False
 
-    def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int) -> None:
+    def __init__(self, graph: Any, stream: int, device: int, number: int, mode: int, *, lines: bool = False) -> None:
         self._graph = weakref.ref(graph)
         self.stream = stream
         self.device = device
@@ -72,6 +74,7 @@ class Capture:
         self.events: list[Any] = [] if _green_contexts is None else list(_green_contexts)
         self.host_memory: list[Any] = []
         self.bodies: list[int] = []
+        self.lines = lines
         self.mode = mode
         self._thread = threading.get_ident()
 

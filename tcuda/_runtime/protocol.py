@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tcuda._base.user_code import Place
     from tcuda._core import Driver, Ledger
 
 MEMCPY_HOST_TO_HOST = 0
@@ -120,6 +121,7 @@ class GraphNode(NamedTuple):
         kernel: The name of the kernel; None if the node is no kernel, or the driver does not know the name.
         event: The event that the node records or waits for; 0 for other nodes.
         before: The places of the nodes that the node waits for.
+        line: The line of the program that captured the node; None if the line is not known.
     """
 
     kind: str
@@ -127,10 +129,24 @@ class GraphNode(NamedTuple):
     kernel: str | None
     event: int
     before: list[int]
+    line: Place | None = None
 
-    def in_words(self, place: int) -> str:
+    def in_words(self, place: int | str) -> str:
         """Return words for the node, which is at ``place`` of its graph."""
-        return f"node {place} ({self.kernel or self.kind})"
+        captured = "" if self.line is None else f", captured at {self.line}"
+        return f"node {place} ({self.kernel or self.kind}{captured})"
+
+
+class Writes(NamedTuple):
+    """The memory that a node writes, as ranges of addresses from the first byte to the byte behind the last.
+
+    Attributes:
+        sure: The memory that the node writes.
+        possible: The memory that the node uses, and of which the runtime cannot tell whether the node writes it.
+    """
+
+    sure: list[tuple[int, int]]
+    possible: list[tuple[int, int]]
 
 
 class Move(NamedTuple):
@@ -185,6 +201,7 @@ class GraphCapture(Protocol):
         device: The device of that stream.
         mode: The ``CAPTURE_...`` mode.
         bodies: The ``cudaGraph_t`` of the bodies of all conditional nodes, nested ones too.
+        lines: Whether the runtime records the line of the program that captures each node.
         number: The number of the capture; 0 before the start.
         ended: What the end of the capture has made: the ``cudaGraph_t`` or 0, the ``cudaGraphExec_t`` or 0, the number
             of nodes, and the memory that the ledger keeps for the graph. None before the end.
@@ -194,6 +211,7 @@ class GraphCapture(Protocol):
     device: int
     mode: int
     bodies: list[int]
+    lines: bool
     number: int
     ended: tuple[int, int, int, list[int]] | None
 
@@ -353,6 +371,19 @@ class Runtime(Protocol):
 
     def graphNodes(self, graph: int) -> list[GraphNode]:
         """Return the nodes of ``graph`` in the order of ``cudaGraphGetNodes``."""
+
+    def graphChild(self, graph: int, place: int) -> int:
+        """Return the graph of a child graph, which is the node at ``place`` and keeps the graph."""
+
+    def graphNodeAlone(self, graph: int, place: int) -> int:
+        """Return a new graph, which has only a copy of the node at ``place`` of ``graph``.
+
+        Raises:
+            AcceleratorError: The runtime cannot copy the node (801 for a type that belongs to its graph).
+        """
+
+    def graphWrites(self, graph: int) -> Writes:
+        """Return the memory that the last launch of ``graph``, which has one node, has written in this thread."""
 
     def graphExecGetId(self, graphExec: int) -> int:
         """Return the number by which profilers name ``graphExec``; 0 if the driver has no such numbers."""

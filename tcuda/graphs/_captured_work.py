@@ -50,10 +50,13 @@ class CapturedWork:
         graph: The ``cudaGraph_t`` with the present parameters; 0 if the graph is not kept.
         executable: The ``cudaGraphExec_t``; 0 if there is none yet.
         nodes: The number of nodes.
+        keeps_lines: Whether the ``cudaGraph_t`` is kept for the lines of its nodes.
         states: The captured states of the generators that draw in the work.
         launch: Launches the work on the current stream and returns success. The function does nothing and returns a
             failure if a launch needs preparation.
     """
+
+    keeps_lines = False
 
     def __init__(self, pool: PoolId, capture: Capture) -> None:
         self.pool, self.device = pool, capture.device

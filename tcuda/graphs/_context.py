@@ -76,7 +76,7 @@ class graph:
         NotImplementedError: ``enable_annotations`` is true.
         TypeError: ``cuda_graph`` is not a graph.
         RuntimeError: ``stream`` is not a stream.
-        ValueError: ``TCUDA_GRAPH_GC`` is neither 0 nor 1.
+        ValueError: ``TCUDA_GRAPH_GC`` or ``TCUDA_GRAPH_LINES`` is neither 0 nor 1.
 
     Example:
         >>> x = xp.zeros(3)

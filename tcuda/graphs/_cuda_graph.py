@@ -7,18 +7,18 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from tcuda._base import log
-from tcuda._base.arguments import a_kind, flag
+from tcuda._base.arguments import a_kind, flag, function
 from tcuda._base.copying import refusing
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.scope import require_depth, undone_by
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._device import device
-from tcuda._process.captures import capture_on, captures
+from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.exit import finalizer
-from tcuda._process.lazy import backend
+from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import CONDITIONAL_IF
-from tcuda.graphs import _picture
+from tcuda.graphs import _picture, _stepwise
 from tcuda.graphs._body import BOOL
 from tcuda.graphs._graph_data import graph_data
 from tcuda.graphs._open_bodies import OpenBodies
@@ -27,7 +27,7 @@ from tcuda.random import Generator
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import Self
 
@@ -124,6 +124,7 @@ class CUDAGraph:
             RuntimeError: The graph has captured already, the current stream is a default stream, or
                 ``capture_error_mode`` is unknown.
             TypeError: ``pool`` is neither a pool nor the handle of a pool, or ``capture_error_mode`` is not a ``str``.
+            ValueError: ``TCUDA_GRAPH_LINES`` is neither 0 nor 1.
             AcceleratorError: The current stream is capturing.
 
         Example:
@@ -179,6 +180,13 @@ class CUDAGraph:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
                 "device or stream.",
+                stacklevel=stacklevel(),
+            )
+        elif work.keeps_lines and all(node.line is None for node in cuda.graphNodes(work.graph)):
+            warnings.warn(
+                "TCUDA_GRAPH_LINES=1 has recorded no line of this graph: a debugger, or a tool that measures coverage, "
+                "uses sys.settrace(). Capture without the tool.",
+                RuntimeWarning,
                 stacklevel=stacklevel(),
             )
 
@@ -374,6 +382,55 @@ class CUDAGraph:
                 self.instantiate()
             work.launch_carefully(stream)
 
+    def replay_stepwise(self, check: Callable[[Any], Any] | None = None) -> None:
+        """Run the nodes of the graph one at a time, and name the node that fails.
+
+        The call does the work of one :meth:`replay`, in an order that the graph allows, on the current stream of the
+        device of the capture. The call waits for the device first, and for the stream after each node. An error then
+        names the node, its kernel, and the line of the program that captured the node. The lines are known if
+        ``TCUDA_GRAPH_LINES=1`` was set at the capture, or a check was on.
+
+        With a ``check``, the call also looks at the arrays that each node has written. Only arrays are known that the
+        program holds, in any variable or container. An intermediate result that the program did not keep is not known.
+        On CUDA, the parameters of a node tell which arrays the node uses. The outputs of copies, fills and CuPy's own
+        kernels are known. Any other kernel may have written each of its arrays, and an array that did not pass before
+        the kernel then counts as an input.
+
+        Args:
+            check: A function that takes an array, and returns whether the array is right, or an array of bool that says
+                so of the elements, such as ``xp.isfinite``. The check gets arrays of all dtypes that the nodes write.
+
+        Raises:
+            AcceleratorError: A node has failed, or a capture is in progress that the waits would invalidate (900). CUDA
+                refuses all later calls of the process after some errors of kernels.
+            RuntimeError: An array does not pass the check. Or nothing was run: the graph has captured nothing, has not
+                kept its nodes, or has a node that cannot be run alone. Such a node is an allocation of the graph, a
+                conditional node, or a collective.
+            TypeError: ``check`` is neither a function nor None.
+
+        Example:
+            >>> x = xp.array([4.0, 1.0, 0.0])
+            >>> g = tcuda.CUDAGraph(keep_graph=True)
+            >>> with tcuda.graph(g):
+            ...     y = x - 1
+            ...     z = xp.log(y)
+            >>> try:
+            ...     g.replay_stepwise(check=xp.isfinite)
+            ... except RuntimeError as error:
+            ...     print("values that isfinite refuses: 2 of 3 elements" in str(error))
+            True
+        """
+        checking = None if check is None else function(check, "replay_stepwise(): check")
+        work = self._finished_work("replay_stepwise()")
+        if not work.graph:
+            raise RuntimeError(
+                f"replay_stepwise(): the graph has not kept its nodes. {_HOW_TO_KEEP} Or set TCUDA_GRAPH_LINES=1."
+            )
+        with device(work.device):
+            stream = backend.current_stream().ptr
+            require_no_capture("CUDAGraph.replay_stepwise()", stream=stream, device=work.device)
+            _stepwise.replay_stepwise(work, stream, checking)
+
     def reset(self) -> None:
         """Delete the captured work and give the memory back. The graph can then capture again.
 
@@ -491,7 +548,8 @@ class CUDAGraph:
         try:
             before.release()
         finally:
-            if not (self._keep_graph or self._debug or work.states):
+            work.keeps_lines = before.keeps_lines
+            if not (self._keep_graph or self._debug or work.keeps_lines or work.states):
                 work.forget_nodes()
         log.debug("A graph of %d nodes has taken over the work of another graph.", work.nodes)
 
@@ -710,7 +768,8 @@ class CUDAGraph:
     def debug_dump(self, debug_path: str | os.PathLike[str], *, verbose: bool = True) -> None:
         """Write the graph to a file in the DOT language (``cudaGraphDebugDotPrint``).
 
-        ``tcuda graph-viz`` draws the file.
+        ``tcuda graph-viz`` draws the file. If the graph knows the lines of the program that captured its nodes
+        (``TCUDA_GRAPH_LINES=1``), the file has them.
 
         Args:
             debug_path: The path of the file.

@@ -10,6 +10,7 @@ from tcuda._base import log
 from tcuda._base.arguments import pool_id, text
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
+from tcuda._process import captured_lines as lines
 from tcuda._process.captures import Capture, captures
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
@@ -50,15 +51,18 @@ class OpenCapture:
         capture: The capture as the runtime and the other modules know it.
         pool: The handle of the pool.
         bodies: The bodies of conditional nodes that have begun and not ended.
+        keeps_lines: Whether the program has asked for the lines of the nodes, for which the graph keeps its nodes.
         is_changing: Whether the capture has not begun, is ending, or is being dropped. An exception then drops it.
 
     Raises:
         RuntimeError: The current stream is a default stream, or ``mode`` is unknown.
         TypeError: ``pool`` is neither a pool nor the handle of a pool, or ``mode`` is not a ``str``.
+        ValueError: ``TCUDA_GRAPH_LINES`` is neither 0 nor 1.
     """
 
     def __init__(self, graph: Any, pool: PoolId | MemPool | None, mode: str) -> None:
         checked = _checked_mode(mode)
+        self.keeps_lines = lines.are_asked_for()
         memory = ledger()
         shared = None if pool is None else _checked_pool(pool)
         stream = backend.current_stream().ptr
@@ -67,7 +71,7 @@ class OpenCapture:
                 "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "
                 "on the default stream.) Make one current: with tcuda.stream(tcuda.Stream()), or use tcuda.graph."
             )
-        self.capture = Capture(graph, stream, cuda.getDevice(), 0, checked)
+        self.capture = Capture(graph, stream, cuda.getDevice(), 0, checked, lines=lines.are_recorded())
         self.bodies = OpenBodies()
         self.is_changing = True
         self.pool = shared or (memory.next_pool(), 0)
@@ -95,7 +99,8 @@ class OpenCapture:
         """End the capture and return its work.
 
         Args:
-            keep: Whether to keep the ``cudaGraph_t``. The captured states of generators keep it in any case.
+            keep: Whether to keep the ``cudaGraph_t``. The captured states of generators keep it in any case, and so do
+                the lines of the nodes.
             instantiate: Whether to make a ``cudaGraphExec_t``.
 
         Raises:
@@ -118,10 +123,11 @@ class OpenCapture:
             )
         try:
             flags = GRAPH_AUTO_FREE_ON_LAUNCH if instantiate else None
-            cuda.endGraph(ledger(), capture, flags, keep or bool(capture.states))
+            cuda.endGraph(ledger(), capture, flags, keep or self.keeps_lines or bool(capture.states))
         except AcceleratorError as error:
             raise explained(with_unjoined_streams(error, capture.stream), capture.bodies) from None
         self._work = work = CapturedWork(self.pool, capture)
+        work.keeps_lines = self.keeps_lines
         self._leave()
         log.debug("The capture on stream %#x ends with %d nodes.", capture.stream, work.nodes)
         return work

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tcuda._process.lazy import cuda
 from tcuda._runtime.protocol import GRAPH_DOT_VERBOSE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcuda._runtime.protocol import GraphNode
+
+_NODE = re.compile(
+    rb'^"graph_(?P<graph>\d+)_node_\d+"\[(?:[^"\]]|"[^"]*")*?label="(?P<label>(?:[^"\\]|\\.)*)"',
+    re.MULTILINE | re.DOTALL,
+)
+"""A node in a drawing of CUDA or of emulated devices."""
 
 
 def write(graph: int, path: Any, *, verbose: bool) -> None:
@@ -32,6 +45,41 @@ def write(graph: int, path: Any, *, verbose: bool) -> None:
     if b"\0" in os.fsencode(checked):
         raise ValueError(f"debug_path has a null character, which no path can have: {checked!r}.")
     cuda.graphDebugDotPrint(graph, checked, GRAPH_DOT_VERBOSE if verbose else 0)
+    nodes = cuda.graphNodes(graph)
+    if any(node.line is not None for node in nodes):
+        file = Path(checked)
+        file.write_bytes(_with_lines(file.read_bytes(), nodes))
+
+
+def _with_lines(dot: bytes, nodes: Sequence[GraphNode]) -> bytes:
+    """Return a drawing in which the labels of nodes have the lines of the program that captured the nodes.
+
+    The first nodes of the drawing are those of the graph; the nodes of bodies and of child graphs follow. If the
+    kernels of the drawing are not those of ``nodes``, the drawing stays as it is.
+    """
+    drawn = list(_NODE.finditer(dot))
+    own = [node for node in drawn if node["graph"] == drawn[0]["graph"]]
+    if len(own) != len(nodes) or not all(_shows(label["label"], node) for label, node in zip(own, nodes, strict=True)):
+        return dot
+    parts, place = [], 0
+    for found, node in zip(own, nodes, strict=True):
+        if node.line is not None:
+            label = found["label"]
+            end = found.start("label") + (label.rindex(b"}") if label.startswith(b"{") else len(label))
+            parts += [dot[place:end], _in_label(str(node.line), is_record=label.startswith(b"{"))]
+            place = end
+    return b"".join([*parts, dot[place:]])
+
+
+def _shows(label: bytes, node: GraphNode) -> bool:
+    """Return whether a label may be that of ``node``. A name with signs that labels escape is not looked for."""
+    return node.kernel is None or not node.kernel.isidentifier() or node.kernel.encode() in label
+
+
+def _in_label(text: str, *, is_record: bool) -> bytes:
+    """Return a line of the program as a part of a label. The fields of a record have signs around them."""
+    escaped = re.sub(r'[\\"{}|<>]' if is_record else r'[\\"]', r"\\\g<0>", text).encode()
+    return b"| {line | %s}\n" % escaped if is_record else b"%s\\n" % escaped
 
 
 def html(graph: int, text: str, *, captured: bool) -> str:
@@ -44,7 +92,6 @@ def html(graph: int, text: str, *, captured: bool) -> str:
     """
     # These imports are here, because few programs need the modules.
     import tempfile
-    from pathlib import Path
 
     from tcuda._viz import graphs
     from tcuda._viz.shared import notebook

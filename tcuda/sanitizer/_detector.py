@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda import _core
 from tcuda._base.extension_modules import listen, stop_listening
 from tcuda._base.scope import undone_by
+from tcuda._process import captured_lines
 from tcuda._process.fork import call_in_child
 from tcuda._process.initialization import add_step
 from tcuda._process.ledger import ledger_if_any
@@ -144,6 +145,7 @@ def _detach(cuda: Runtime | None) -> None:
         stop_listening(_core.notice_system_calls)
         _watch_races(cuda, None)
         _started.detector.detach()
+        captured_lines.check(on=False)
         _is_attached = False
 
 
@@ -154,6 +156,7 @@ def _attach(cuda: Runtime) -> None:
     assert ledger is not None
     assert _started is not None
     _is_attached = True  # first, because a signal handler may raise
+    captured_lines.check(on=True)
     _watch_races(cuda, _started.detector)
     _started.detector.attach(ledger)
     _mpi_calls = MpiCalls(_started.detector)
@@ -171,6 +174,7 @@ def _forget_in_child() -> None:
     global _is_attached, _lock, _mpi_calls, _runtime, _started
     _started = _runtime = _mpi_calls = None
     _is_attached = False
+    captured_lines.check(on=False)
     _lock = threading.RLock()  # another thread of the parent may have held it
 
 

@@ -251,7 +251,7 @@ CHANGES: dict[str, tuple[Callable[[Any, Any, Runtime], Any], str]] = {
     "more nodes": (lambda xp, x, runtime: (x + 1) + 1, "the graphs differ in the number of their nodes"),
     "another type": (
         lambda xp, x, runtime: runtime.memsetAsync(x.data.ptr, 0, 8, tcuda.current_stream().cuda_stream),
-        r"node 0 \(memset\): the type of the node differs",
+        r"node 0 \(memset.*\): the type of the node differs",
     ),
 }
 
@@ -289,7 +289,7 @@ class TestErrors:
         graph, _ = kept(lambda: copy(z.data.ptr, 3))
         graph.replay()
         later, _ = kept(lambda: copy(host.ctypes.data, 1))
-        with pytest.raises(tcuda.AcceleratorError, match=r"node 0 \(memcpy\)") as caught:
+        with pytest.raises(tcuda.AcceleratorError, match=r"node 0 \(memcpy.*\)") as caught:
             graph.update(later)
         assert caught.value.error_code == 910
         x.fill(0)
@@ -353,7 +353,7 @@ class TestNodes:
 
         graph, _ = kept(work)
         for place, kind in enumerate(("memcpy", "memset")):
-            with pytest.raises(RuntimeError, match=rf"node {place} \({kind}\) is no kernel"):
+            with pytest.raises(RuntimeError, match=rf"node {place} \({kind}.*\) is no kernel"):
                 graph.set_node_enabled(place, False)
             assert graph.is_node_enabled(place)
         graph.replay()

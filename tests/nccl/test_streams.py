@@ -101,6 +101,25 @@ def test_a_collective_is_captured_and_runs_at_every_launch() -> None:
     assert [got.tolist() for got in read(arrays)] == [[6] * 10] * 2
 
 
+def test_a_captured_collective_knows_its_line_and_cannot_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCUDA_GRAPH_LINES", "1")
+    arrays = on_each([np.ones(10), np.full(10, 2.0)])
+    prepare()
+    other, graph = tcuda.Stream(device=1), tcuda.CUDAGraph()
+    with tcuda.device(0), tcuda.graph(graph):
+        origin = tcuda.current_stream()
+        arrays[0] *= 2
+        other.wait_stream(origin)
+        nccl.all_reduce(arrays, streams=[origin, other])
+        origin.wait_stream(other)
+    words = (
+        r"node \d \(\S+, captured at \S+test_streams.py:\d+ in test_\w+\) cannot be run alone: it waits for the work of"
+    )
+    with pytest.raises(RuntimeError, match=words):
+        graph.replay_stepwise()
+    assert [got.tolist() for got in read(arrays)] == [[1] * 10, [2] * 10]
+
+
 def test_communicators_are_not_made_in_a_capture(output_of: OutputOf) -> None:
     code = """
 import tcuda

@@ -134,6 +134,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".callback": frozenset(["type"]),
     ".callables": frozenset(["type"]),
     "graphs.while_loop.body": frozenset(["type"]),
+    "kept CUDAGraph.replay_stepwise.check": frozenset(["None", "type"]),
     ".num_warmup_iters": frozenset(["True"]),
     "track.__call__.function": frozenset(["type"]),
     "manual_seed.seed": SEEDS | {"True", "1.5"},  # torch converts the seed to an int

@@ -51,10 +51,11 @@ def pass_on(stream: StreamLike, array: Any) -> int:
     before = tcuda.current_stream()
     tcuda.set_stream(stream)
     tcuda.set_stream(before)
-    graph = tcuda.CUDAGraph()
+    graph = tcuda.CUDAGraph(keep_graph=True)
     with tcuda.graph(graph, stream=stream):
         array += 1
     graph.replay()
+    graph.replay_stepwise(check=tcuda.xp.isfinite)
     tcuda.comm.scatter(array, [0], streams=[stream])
     return current.cuda_stream
 
@@ -68,7 +69,7 @@ def main() -> None:
     kinds: list[StreamLike] = [stream, ProtocolStream(handle), TorchsStream(handle), CupysStream(handle)]
     assert [pass_on(kind, array) for kind in kinds] == [handle] * len(kinds)
     tcuda.synchronize()
-    tcuda.testing.assert_array_equal(array, [4] * 4)
+    tcuda.testing.assert_array_equal(array, [8] * 4)
     assert isinstance(ProtocolStream(handle), SupportsCudaStream)
     assert not isinstance(TorchsStream(handle), SupportsCudaStream)
 

@@ -189,6 +189,24 @@ struct GraphChangeCalls {
     Call<int(GraphExec, GraphNode, unsigned *enabled)> get_enabled{"cuGraphNodeGetEnabled"};
 };
 
+// Graphs that a program makes itself. A driver of CUDA 12.4 or later has these functions.
+struct LoneNodeCalls {
+    Call<int(Graph *, unsigned flags)> create{"cuGraphCreate"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, const MemcpyNode *, Context)>
+        add_memcpy{"cuGraphAddMemcpyNode"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, const MemsetNode *, Context)>
+        add_memset{"cuGraphAddMemsetNode"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, const HostNode *)> add_host{
+        "cuGraphAddHostNode"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count)> add_empty{"cuGraphAddEmptyNode"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, Event)> add_record{
+        "cuGraphAddEventRecordNode"};
+    Call<int(GraphNode *, Graph, const GraphNode *dependencies, std::size_t count, Event)> add_wait{
+        "cuGraphAddEventWaitNode"};
+    Call<int(GraphNode, HostNode *)> host_node{"cuGraphHostNodeGetParams"};
+    Call<int(GraphNode target, GraphNode source)> copy_attributes{"cuGraphKernelNodeCopyAttributes"};
+};
+
 // The numbers by which profilers name graphs and nodes: a driver of CUDA 13.1 or later has these functions.
 struct GraphNumberCalls {
     Call<int(GraphExec, unsigned *number)> executable{"cuGraphExecGetId"};

@@ -105,6 +105,12 @@ struct MemsetNode {
     Context context;
 };
 
+// CUDA_HOST_NODE_PARAMS
+struct HostNode {
+    void (*function)(void *data);
+    void *data;
+};
+
 // CUdevSmResource
 struct Multiprocessors {
     unsigned count, least, alignment, flags;
@@ -189,6 +195,7 @@ constexpr unsigned green_context_default_stream = 1; // CU_GREEN_CTX_DEFAULT_STR
 constexpr int invalid_resource_configuration = 915; // CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION
 constexpr int node_type_host = 3;                   // CU_GRAPH_NODE_TYPE_HOST
 constexpr int node_type_graph = 4;                  // CU_GRAPH_NODE_TYPE_GRAPH
+constexpr int node_type_empty = 5;                  // CU_GRAPH_NODE_TYPE_EMPTY
 constexpr int node_type_wait = 6;                   // CU_GRAPH_NODE_TYPE_WAIT_EVENT
 constexpr int node_type_record = 7;                 // CU_GRAPH_NODE_TYPE_EVENT_RECORD
 

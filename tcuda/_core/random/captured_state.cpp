@@ -50,4 +50,12 @@ int CapturedState::prepare(libcuda::GraphExec exec) {
     });
 }
 
+int CapturedState::prepare_node() {
+    return state_.draw([&](std::uint64_t seed, std::uint64_t &offset) {
+        const WordsNode words(function_, words_, seed, offset);
+        offset += taken_;
+        return node_ == 0 ? success : libcuda::calls<libcuda::GraphChangeCalls>().set_kernel_node(node_, &words.node);
+    });
+}
+
 } // namespace tcuda

@@ -38,6 +38,10 @@ public:
     // Returns a status. A failure leaves the generator unchanged.
     int prepare(libcuda::GraphExec exec);
 
+    // Moves the generator by what the graph draws, and gives that part of the sequence to the own node, of which the
+    // next copies are made. Returns a status. A failure leaves the generator unchanged.
+    int prepare_node();
+
     // Lets prepare() set the node of `before`: an executable graph that was updated keeps the nodes of the graph of
     // which it was made. With null, prepare() sets the own node again.
     void follow(const CapturedState *before) { target_ = before == nullptr ? node_ : before->target_; }

@@ -9,9 +9,10 @@ from tcuda import _core
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
+from tcuda._runtime.cuda.captured_lines import CapturedLines
 from tcuda._runtime.cuda.trace import CudaTrace
 from tcuda._runtime.cuda.translation import translating
-from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved
+from tcuda._runtime.protocol import Conditional, GraphContents, GraphNode, Move, Moved, Writes
 from tcuda._runtime.update_failures import update_failure
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ _FROM_CUPY = (
     "freeAsync",
     "getDevice",
     "getDeviceCount",
-    "graphDestroy",
     "graphLaunch",
     "hostRegister",
     "hostUnregister",
@@ -65,11 +65,16 @@ _FROM_CUPY = (
     "runtimeGetVersion",
     "streamBeginCapture",
     "streamDestroy",
-    "streamEndCapture",
     "streamSynchronize",
     "streamWaitEvent",
 )
 """The calls that CuPy has under the same name and with the same meaning."""
+
+_ENDS = "source", "target"
+"""The addresses of a copy, in their order. An array for textures has no address."""
+
+_OF_CUPY = "cupy_"
+"""The begin of the names of CuPy's own kernels."""
 
 _FROM_LATER_CUPY = ("graphDebugDotPrint", "streamCreateWithPriority", "streamGetFlags", "streamGetPriority")
 """Calls of CuPy 14 and later. With an older CuPy, methods make them through the driver."""
@@ -129,6 +134,9 @@ class CudaRuntime:
         )
         # These two calls return their status, and raise no error that must be translated.
         self.eventQuery: Callable[[int], int] = runtime.eventQuery
+        self._lines = CapturedLines()
+        self._destroy_graph = translating(runtime.CUDARuntimeError, "graphDestroy", runtime.graphDestroy)
+        self._end_capture = translating(runtime.CUDARuntimeError, "streamEndCapture", runtime.streamEndCapture)
         self.streamQuery: Callable[[int], int] = runtime.streamQuery
 
     def getDeviceProperties(self, device: int) -> dict[str, Any]:
@@ -247,26 +255,42 @@ class CudaRuntime:
         _check(status, "cuStreamGetCaptureInfo({:#x})", stream)
         return state, number
 
+    def streamEndCapture(self, stream: int) -> int:
+        """End the capture of ``stream`` and return its ``cudaGraph_t``, whose lines are not known."""
+        self._lines.end(stream)
+        graph: int = self._end_capture(stream)
+        return graph
+
     def beginGraph(self, ledger: _core.Ledger, pool: tuple[int, int], capture: GraphCapture) -> None:
         """Begin ``capture`` in one call of the core (``cuStreamBeginCapture``)."""
         stream, mode = capture.stream, capture.mode
         if status := self._graphs.begin_graph(ledger, pool, capture, stream, capture.device, mode):
             raise AcceleratorError(status, f"cuStreamBeginCapture({stream:#x}, {mode})")
+        if capture.lines:
+            self._lines.begin(stream)
 
     def endGraph(self, ledger: _core.Ledger, capture: GraphCapture, flags: int | None, keep: bool) -> None:
         """End ``capture`` in one call of the core (``cuStreamEndCapture``, ``cuGraphInstantiateWithFlags``)."""
         stream = capture.stream
+        noted = self._lines.end(stream)
         status, call = self._graphs.end_graph(
             ledger, capture, capture.number, stream, capture.device, capture.bodies, flags, keep
         )
         if status:
             raise AcceleratorError(status, f"{call}(), at the end of the capture of the stream {stream:#x},")
+        if noted is not None and keep and capture.ended is not None:
+            self._lines.keep(capture.ended[0], capture.bodies, noted)
 
     def graphInstantiate(self, graph: int, flags: int) -> int:
         """Return a ``cudaGraphExec_t`` (``cuGraphInstantiateWithFlags``)."""
         status, executable = self._graphs.instantiate(graph, flags)
         _check(status, "cuGraphInstantiateWithFlags({:#x})", graph)
         return executable
+
+    def graphDestroy(self, graph: int) -> None:
+        """Destroy a ``cudaGraph_t`` (``cuGraphDestroy``)."""
+        self._lines.forget(graph)
+        self._destroy_graph(graph)
 
     def graphExecDestroy(self, graphExec: int) -> None:
         """Destroy a ``cudaGraphExec_t`` (``cuGraphExecDestroy``)."""
@@ -304,10 +328,42 @@ class CudaRuntime:
         """Return the nodes of ``graph`` (``cuGraphGetNodes``, ``cuGraphGetEdges``, ``cuGraphNodeGetToolsId``)."""
         status, nodes = self._nodes.read(graph)
         _check(status, "cuGraphGetNodes({:#x})", graph)
+        lines = self._lines.of(graph, len(nodes))
         return [
-            GraphNode(_kind_of(kind), number, kernel.decode(errors="replace") or None, event, before)
-            for kind, number, kernel, event, before in nodes
+            GraphNode(_kind_of(kind), number, kernel.decode(errors="replace") or None, event, before, line)
+            for (kind, number, kernel, event, before), line in zip(nodes, lines, strict=True)
         ]
+
+    def graphChild(self, graph: int, place: int) -> int:
+        """Return the graph of a child graph (``cuGraphChildGraphNodeGetGraph``)."""
+        status, child = self._lone_nodes.child(graph, place)
+        _check(status, "cuGraphChildGraphNodeGetGraph({:#x}, {})", graph, place)
+        return child
+
+    def graphNodeAlone(self, graph: int, place: int) -> int:
+        """Return a graph with a copy of a node (``cuGraphAddKernelNode`` and others)."""
+        status, alone = self._lone_nodes.copy(graph, place)
+        _check(status, "cuGraphAddNode({:#x}, {})", graph, place)
+        return alone
+
+    def graphWrites(self, graph: int) -> Writes:
+        """Return the memory that a node writes, as its parameters tell; each range is the first byte only.
+
+        CuPy's own kernels have the output behind the inputs. Of other kernels, no order is known.
+        """
+        status, numbers = self._lone_nodes.addresses(graph)
+        _check(status, "cuGraphGetNodes({:#x})", graph)
+        (node,) = self.graphNodes(graph)
+        ranges = [(number, number + 1) for number in numbers if self.pointerGetDevice(number) >= 0]
+        if node.kind == "memset" or (node.kind == "memcpy" and len(numbers) == len(_ENDS)):
+            return Writes([(numbers[-1], numbers[-1] + 1)], [])
+        if (node.kernel or "").startswith(_OF_CUPY):
+            return Writes(ranges[-1:], ranges[:-1])
+        return Writes([], ranges)
+
+    @functools.cached_property
+    def _lone_nodes(self) -> _core.LoneNodes:
+        return _core.LoneNodes()
 
     def graphExecGetId(self, graphExec: int) -> int:
         """Return the number of ``graphExec`` (``cuGraphExecGetId``); 0 if the driver is older than CUDA 13.1."""
@@ -370,11 +426,13 @@ class CudaRuntime:
     def streamSetConditional(self, stream: int, handle: int, flag: int, size: int) -> None:
         """Capture a kernel that calls ``cudaGraphSetConditional``."""
         _check(self._conditionals.set(stream, handle, flag, size), "cuLaunchKernel({:#x})", stream)
+        self._lines.look()  # the kernel is the last one of a body, whose capture ends now
 
     def streamBeginCaptureToGraph(self, stream: int, graph: int, mode: int) -> None:
         """Capture the work of ``stream`` into ``graph`` (``cuStreamBeginCaptureToGraph``)."""
         status = self._conditionals.begin_capture_to_graph(stream, graph, mode)
         _check(status, "cuStreamBeginCaptureToGraph({:#x}, {:#x}, {})", stream, graph, mode)
+        self._lines.begin_body(stream)
 
     def graphAbandon(self, graph: int) -> None:
         """Leave the graph to the driver for good.

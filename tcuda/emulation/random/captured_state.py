@@ -41,6 +41,11 @@ class CapturedState:
         cast("EmulatedRuntime", cuda).prepareLaunch(exec, self, begin_there)
         return Status.SUCCESS
 
+    def prepare_node(self) -> int:
+        """Move the generator past the draws of the graph, for nodes that are launched one by one; return a status."""
+        self._begin = self._state.advance(self.position)
+        return Status.SUCCESS
+
     def follow(self, before: CapturedState | None) -> None:
         """Take the place of ``before`` in an executable graph, which asks each state at a launch."""
 

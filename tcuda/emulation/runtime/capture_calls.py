@@ -63,10 +63,12 @@ class CaptureCalls:
             node = self._graphs.conditionals.find(graph)
             if node is None or not 0 <= mode <= CAPTURE_RELAXED:
                 raise failure(Status.INVALID_VALUE, call)
-            self._begin_capture(stream, mode, call, node.body, graph)
+            self._begin_capture(stream, mode, call, node.body, graph).lines = node.stack != 0
 
-    def _begin_capture(self, stream: int, mode: int, call: Call, *into: Any, noted: GraphCapture | None = None) -> None:
-        """Begin the capture of ``stream``, and note its number in ``noted``.
+    def _begin_capture(
+        self, stream: int, mode: int, call: Call, *into: Any, noted: GraphCapture | None = None
+    ) -> Capture:
+        """Begin and return the capture of ``stream``, and note its number in ``noted``.
 
         ``into`` is nothing, or the body of a conditional node and its handle.
         """
@@ -78,8 +80,10 @@ class CaptureCalls:
         begun = self._captures.new(timeline.handle, timeline.device, mode, *into)
         if noted is not None:
             noted.number = begun.number  # before the capture begins, because a signal handler may raise in between
+            begun.lines = noted.lines
         timeline.capture = begun
         self._captures.in_progress.append(begun)
+        return begun
 
     def streamEndCapture(self, stream: int) -> int:
         call = "cudaStreamEndCapture({:#x})", stream

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
 from tcuda._base.user_code import calling_place
+from tcuda._core import note_stack
 from tcuda._runtime.protocol import CAPTURE_GLOBAL, CAPTURE_RELAXED
 from tcuda.emulation.runtime.calls import failure
 from tcuda.emulation.runtime.graphs import Graph, Places
@@ -42,7 +43,10 @@ class Capture:
         valid: Whether no call has invalidated the capture.
         graph: The graph of the operations that were captured so far.
         body_handle: The handle of the graph if the graph is the body of a conditional node; 0 for another graph.
+        lines: Whether each node notes its Python stack.
     """
+
+    lines = False
 
     def __init__(
         self, number: int, origin: int, device: int, mode: int, body: Graph | None = None, body_handle: int = 0
@@ -75,15 +79,21 @@ class Capture:
 
     def add(self, stream: int, node: Node) -> None:
         """Add ``node`` to ``stream``, which takes part."""
+        self._note_stack(node)
         self._last[stream] = frozenset([self.graph.add(node, self._last[stream])])
         self._note_place(stream)
 
     def add_together(self, streams: Sequence[int], node: Node) -> None:
         """Add ``node`` to ``streams``, which take part: the node waits for all of them, and all wait for the node."""
+        self._note_stack(node)
         places = frozenset([self.graph.add(node, frozenset().union(*(self._last[stream] for stream in streams)))])
         for stream in streams:
             self._last[stream] = places
             self._note_place(stream)
+
+    def _note_stack(self, node: Node) -> None:
+        if self.lines and not node.stack:
+            node.stack = note_stack()
 
     def _note_place(self, stream: int) -> None:
         if stream != self.origin:

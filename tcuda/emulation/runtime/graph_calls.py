@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
-from tcuda._runtime.protocol import GRAPH_DOT_VERBOSE, Moved
+from tcuda._runtime.protocol import GRAPH_DOT_VERBOSE, Moved, Writes
 from tcuda._runtime.update_failures import update_failure
+from tcuda.emulation.runtime.accesses import POSSIBLE, WRITE, bounds, listed
 from tcuda.emulation.runtime.calls import failure
 from tcuda.emulation.runtime.conditionals import has_legal_bodies
 from tcuda.emulation.runtime.graph_changes import MovedGraph, can_be_disabled, difference, without
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from tcuda.emulation.runtime.machine import Machine
     from tcuda.emulation.runtime.timeline import Timeline
     from tcuda.emulation.runtime.work import Work
+
+
+_ALONE = ("kernel", "memcpy", "memset", "host", "empty", "event_record", "wait_event")
+"""The types of nodes that CUDA lets a program copy to another graph."""
 
 
 class GraphCalls:
@@ -108,6 +113,31 @@ class GraphCalls:
 
     def graphNodes(self, graph: int) -> list[GraphNode]:
         return self._graphs.find(graph, ("cudaGraphGetNodes({:#x})", graph)).described()
+
+    def graphChild(self, graph: int, place: int) -> int:
+        """Refuse the call: no graph of emulated devices has a child graph."""
+        raise failure(Status.INVALID_VALUE, ("cudaGraphChildGraphNodeGetGraph({:#x}, {})", graph, place))
+
+    def graphNodeAlone(self, graph: int, place: int) -> int:
+        call = "cudaGraphAddNode({:#x}, {})", graph, place
+        source = self._graphs.find(graph, call)
+        if not 0 <= place < len(source.nodes):
+            raise failure(Status.INVALID_VALUE, call)
+        node = source.nodes[place]
+        if node.kind not in _ALONE:
+            raise failure(Status.NOT_SUPPORTED, call)
+        alone = self._captures.new_body()
+        alone.add(node, frozenset())
+        return self._graphs.add(alone)
+
+    def graphWrites(self, graph: int) -> Writes:
+        (node,) = self._graphs.find(graph, ("cudaGraphGetNodes({:#x})", graph)).nodes
+        writes = Writes([], [])
+        for access in listed(node.accesses):
+            _, _, _, _, kind, _, *marks = access
+            if kind & WRITE:
+                (writes.possible if POSSIBLE in marks else writes.sure).append(bounds(access))
+        return writes
 
     def graphExecGetId(self, graphExec: int) -> int:
         return self._graphs.executable(graphExec, ("cudaGraphExecGetId({:#x})", graphExec)).number

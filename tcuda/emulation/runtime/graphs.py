@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, TypeAlias
 
+from tcuda._base.user_code import place_of
 from tcuda._runtime.protocol import GraphContents, GraphNode
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Node:
         devices: The devices of the streams of the operation.
         host: The page-locked memory of the host that the operation uses.
         hold: An object that keeps this memory in use while the node lives; None outside of graphs.
-        stack: The Python stack of the capture, as the number that a race detector has given; 0 if none watched.
+        stack: The number of the Python stack of the capture; 0 if neither a race detector nor the graph needs it.
     """
 
     event_handle = 0
@@ -163,6 +164,7 @@ class Graph:
                 node.name if node.kind == "kernel" else None,
                 node.event_handle,
                 sorted(dependencies),
+                place_of(node.stack) if node.stack else None,
             )
             for place, (node, dependencies) in enumerate(zip(self.nodes, self.dependencies, strict=True))
         ]

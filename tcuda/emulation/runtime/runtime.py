@@ -163,6 +163,9 @@ class EmulatedRuntime:
         self.graphDebugDotPrint = graphs.graphDebugDotPrint
         self.graphContents = graphs.graphContents
         self.graphNodes = graphs.graphNodes
+        self.graphChild = graphs.graphChild
+        self.graphNodeAlone = graphs.graphNodeAlone
+        self.graphWrites = graphs.graphWrites
         self.graphExecGetId = graphs.graphExecGetId
         self.graphExecUpdate = graphs.graphExecUpdate
         self.graphMove = graphs.graphMove

@@ -9,7 +9,9 @@
 #include "graphs/conditional_nodes.hpp"
 #include "graphs/cuda_graphs.hpp"
 #include "graphs/graph_changes.hpp"
+#include "graphs/lone_node.hpp"
 #include "graphs/node_reader.hpp"
+#include "graphs/noted_nodes.hpp"
 
 namespace nb = nanobind;
 
@@ -52,6 +54,30 @@ nb::tuple read_nodes(const NodeReader &reader, libcuda::Graph graph) {
             facts.append(nb::make_tuple(node.type, node.number, nb::bytes(node.kernel.data(), node.kernel.size()),
                                         node.event, node.before));
     return nb::make_tuple(status, facts);
+}
+
+std::pair<int, libcuda::Graph> copy_node(const LoneNodes &nodes, libcuda::Graph graph, std::size_t place) {
+    libcuda::Graph alone = 0;
+    const int status = nodes.copy(graph, place, &alone);
+    return {status, alone};
+}
+
+std::pair<int, libcuda::Graph> child_of(const LoneNodes &nodes, libcuda::Graph graph, std::size_t place) {
+    libcuda::Graph child = 0;
+    const int status = nodes.child(graph, place, &child);
+    return {status, child};
+}
+
+std::pair<int, std::vector<std::uintptr_t>> addresses_of(const LoneNodes &nodes, libcuda::Graph graph) {
+    std::vector<std::uintptr_t> addresses;
+    const int status = nodes.addresses(graph, &addresses);
+    return {status, addresses};
+}
+
+std::pair<int, std::vector<std::uint64_t>> notes_of(const NotedNodes &nodes, libcuda::Graph graph) {
+    std::vector<std::uint64_t> notes;
+    const int status = nodes.notes_of(graph, &notes);
+    return {status, notes};
 }
 
 std::pair<int, std::uint64_t> number_of(const NodeReader &reader, libcuda::GraphExec executable) {
@@ -193,6 +219,30 @@ void bind_graphs(nb::module_ &module) {
              "Return a status and, for each node, its type, number, kernel, event, and the nodes that it waits for.")
         .def("number_of", number_of, nb::arg("executable"),
              "Return a status and the number by which profilers name the ``cudaGraphExec_t``; 0 with older drivers.");
+
+    nb::class_<LoneNodes>(module, "LoneNodes", R"(
+    Graphs with a copy of a single node; each call returns a status first.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.)")
+        .def(nb::init<>())
+        .def("copy", copy_node, nb::arg("graph"), nb::arg("place"),
+             "Return a status, and a new graph with a copy of the node at ``place`` of ``graph``; 801: no such copy.")
+        .def("child", child_of, nb::arg("graph"), nb::arg("place"),
+             "Return a status, and the graph of the child graph at ``place`` of ``graph``.")
+        .def("addresses", addresses_of, nb::arg("graph"),
+             "Return a status, and the numbers that may be addresses, in the order of the parameters.");
+
+    nb::class_<NotedNodes>(module, "NotedNodes", R"(
+    Notes of the nodes of a capture, taken while the capture is in progress.
+
+    Raises:
+        RuntimeError: The machine has no driver, or the driver is older than that of CUDA 12.4.)")
+        .def(nb::init<>())
+        .def("note", &NotedNodes::note, nb::arg("stream"), nb::arg("note"),
+             "Give ``note``, which is not 0, to the nodes that ``stream`` has captured since; return their number.")
+        .def("notes_of", notes_of, nb::arg("graph"),
+             "Return a status, and the notes of the nodes of ``graph``; 0 for a node without a note.");
 
     nb::class_<PythonLauncher>(module, "GraphLauncher", R"(
     Launches the graph ``exec`` while the device is current that was current when the launcher was made.

@@ -130,6 +130,11 @@ void bind_random(nb::module_ &module) {
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
         .def_prop_rw("position", &CapturedState::position, &CapturedState::move_to,
                      "How far the next draw of the graph is from the offset at the launch.")
+        .def("prepare_node", &CapturedState::prepare_node, R"(
+        Move the generator by what the graph draws, and let copies of the own node draw those numbers.
+
+        Returns:
+            A status. A failure leaves the generator unchanged.)")
         .def("prepare", &CapturedState::prepare, nb::arg("exec"), R"(
         Move the generator by what the graph draws, and let the next launch of ``exec`` draw those numbers.
 
