@@ -24,7 +24,7 @@ struct Module {
     const void *information;
 };
 
-struct Range {
+struct VirtualRange {
     std::size_t size;
     const void *address;
 };
@@ -33,7 +33,7 @@ struct HeapDescription {
     std::uint16_t version, size;
     std::uint32_t reserved, usage, type;
     std::size_t range_size;
-    const Range *range;
+    const VirtualRange *range;
     std::uint32_t category, message_type;
     const void *message;
 };
@@ -43,7 +43,7 @@ struct NewRegions {
     std::uint32_t type;
     void *heap;
     std::size_t count, element_size;
-    const Range *ranges;
+    const VirtualRange *ranges;
     void **handles;
 };
 
@@ -79,9 +79,9 @@ NvtxMemory::NvtxMemory(const char *path) {
 
 void NvtxMemory::memory_mapped(Address address, std::size_t size) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Range range{size, in_memory(address)};
+    const VirtualRange range{size, in_memory(address)};
     const HeapDescription description{
-        memory_version, sizeof(HeapDescription), 0, sub_allocator, virtual_address, sizeof(Range), &range, 0, 0,
+        memory_version, sizeof(HeapDescription), 0, sub_allocator, virtual_address, sizeof(VirtualRange), &range, 0, 0,
         nullptr};
     void *const handle = function<RegisterHeap>(heap_register)(nullptr, &description);
     try {
@@ -96,10 +96,10 @@ void NvtxMemory::memory_allocated(Address address, std::size_t size, int, Stream
     const Heap *const heap = heap_at(address);
     if (heap == nullptr)
         return;
-    const Range range{size, in_memory(address)};
+    const VirtualRange range{size, in_memory(address)};
     void *region = nullptr;
     const NewRegions regions{
-        memory_version, sizeof(NewRegions), virtual_address, heap->handle, 1, sizeof(Range), &range, &region};
+        memory_version, sizeof(NewRegions), virtual_address, heap->handle, 1, sizeof(VirtualRange), &range, &region};
     function<RegisterRegions>(regions_register)(nullptr, &regions);
 }
 
