@@ -7,8 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SANITIZER = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
 
@@ -66,12 +70,12 @@ print("done", float(again.sum()))
 """
 
 
-def checked(code: str, **variables: str) -> str:
-    """Run ``code`` under memcheck, and return the report."""
+def checked(code: str, folder: Path, **variables: str) -> str:
+    """Run ``code`` under memcheck in ``folder``, and return the report."""
     assert SANITIZER is not None
     command = [SANITIZER, "--nvtx", "yes", "--destroy-on-device-error", "kernel", sys.executable, "-c", code]
     env = {**os.environ, "TCUDA_NVTX_MEMORY": "1", **variables}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
     return done.stdout + done.stderr
 
 
@@ -81,17 +85,17 @@ def errors(report: str) -> int:
     return int(found[1])
 
 
-def test_every_write_one_element_beyond_an_array_is_found() -> None:
-    report = checked(PLANTED)
+def test_every_write_one_element_beyond_an_array_is_found(tmp_path: Path) -> None:
+    report = checked(PLANTED, tmp_path)
     assert len(re.findall("Invalid __global__ write", report)) == len(SIZES), report[-3000:]
 
 
-def test_right_programs_are_not_accused() -> None:
-    report = checked(RIGHT)
+def test_right_programs_are_not_accused(tmp_path: Path) -> None:
+    report = checked(RIGHT, tmp_path)
     assert "done 5000.0" in report
     assert errors(report) == 0, report[:6000]
 
 
-def test_without_the_variable_the_writes_are_not_found() -> None:
-    report = checked(PLANTED, TCUDA_NVTX_MEMORY="0")
+def test_without_the_variable_the_writes_are_not_found(tmp_path: Path) -> None:
+    report = checked(PLANTED, tmp_path, TCUDA_NVTX_MEMORY="0")
     assert len(re.findall("Invalid __global__ write", report)) < len(SIZES)
