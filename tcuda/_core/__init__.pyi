@@ -925,6 +925,16 @@ class Ledger:
     def record_history(self, stacks: Stacks, capacity: int, skipped: int, clear: bool) -> None: ...
     def records_history(self) -> bool: ...
     def stop_history(self) -> None: ...
+    def report_to_nvtx(self, path: str) -> bool:
+        """Tell a tool of all arrays in segments from now on, by NVTX's extension for memory.
+
+        Args:
+            path: The library of the tool.
+
+        Returns:
+            Whether the tool knows the extension.
+        """
+
     def take_segment_changes(self) -> list[tuple[int, int]]:
         """Return how many bytes of segments came from the driver and went back since the last call.
 

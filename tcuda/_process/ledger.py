@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 _NO_CACHING = ("TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
 """Environment variables that turn the cache off, so that compute-sanitizer sees the allocation of every array."""
 
+_NVTX_MEMORY = "TCUDA_NVTX_MEMORY"
+"""The environment variable by which a user lets a tool hear of arrays in segments."""
+
+_NVTX_TOOL = "NVTX_INJECTION64_PATH"
+"""The environment variable in which a tool such as compute-sanitizer names its library for NVTX."""
+
 _ledger: _core.Ledger | None = None
 _conf: AllocConf | None = None
 _DEFAULT_SOURCE = "native"
@@ -158,16 +164,23 @@ def make_ledger(
             core tries the allocation again.
 
     Raises:
-        ValueError: ``TCUDA_POISON_FREED`` has a value that the variable cannot have.
+        ValueError: ``TCUDA_POISON_FREED`` or ``TCUDA_NVTX_MEMORY`` has a value that the variable cannot have.
     """
     global _ledger, _settled
     if _ledger is not None:
         return
     poison = chosen_poison()
+    tool = _memory_tool()
+    if tool:
+        # A tool takes each segment for one allocation, so segments must not grow.
+        change_conf(conf()._replace(expandable_segments=False))
     devices = cuda.getDeviceCount()
     made = _core.Ledger(
         cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error, relieve
     )
+    if tool:
+        known = made.report_to_nvtx(tool)
+        log.debug("The tool %s of NVTX %s of the arrays in segments.", tool, "hears" if known else "does not hear")
     source = chosen_source()
     named = conf().backend or _DEFAULT_SOURCE
     if source is None and named != _DEFAULT_SOURCE:
@@ -187,6 +200,18 @@ def make_ledger(
     _count_stack_users(0)
     if _chosen is not None and _chosen[1] is not source:
         _ledger.change_source(_chosen[1])
+
+
+def _memory_tool() -> str:
+    """Return the library of a tool that shall hear of arrays in segments, by NVTX; an empty text without a tool.
+
+    Raises:
+        ValueError: ``TCUDA_NVTX_MEMORY`` has a value that the variable cannot have.
+    """
+    wanted = os.environ.get(_NVTX_MEMORY, "").strip()
+    if wanted not in ("", "0", "1"):
+        raise ValueError(f"{_NVTX_MEMORY} is {wanted!r}; write 1 or 0, or remove the variable.")
+    return os.environ.get(_NVTX_TOOL, "") if wanted == "1" else ""
 
 
 def _log_segments() -> None:

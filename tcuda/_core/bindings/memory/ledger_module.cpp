@@ -540,6 +540,23 @@ void bind_ledger(nb::module_ &module) {
                  self.ledger.each([](DeviceLedger &ledger) { ledger.stop_history(); });
                  self.ledger.host().stop_history();
              })
+        .def(
+            "report_to_nvtx",
+            [](Self &self, const std::string &path) {
+                self.nvtx = std::make_unique<NvtxMemory>(path.c_str());
+                if (!self.nvtx->is_attached())
+                    return false;
+                self.ledger.each([&](DeviceLedger &ledger) { ledger.observe(self.nvtx.get()); });
+                return true;
+            },
+            nb::arg("path"), R"(
+        Tell a tool of all arrays in segments from now on, by NVTX's extension for memory.
+
+        Args:
+            path: The library of the tool.
+
+        Returns:
+            Whether the tool knows the extension.)")
         .def("take_segment_changes", take_segment_changes, R"(
         Return how many bytes of segments came from the driver and went back since the last call.
 

@@ -3,10 +3,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <string>
 
 #include "bindings/python/interruption.hpp"
 #include "memory/ledger/ledger.hpp"
+#include "memory/ledger/nvtx_memory.hpp"
 
 namespace tcuda {
 
@@ -22,6 +24,7 @@ struct PythonLedger {
     struct Delivery {
         ~Delivery() { Interruption::deliver(); }
     } delivery;
+    std::unique_ptr<NvtxMemory> nvtx; // null if no tool hears of arrays
     Ledger ledger;
     nanobind::object fail_memory; // takes the facts of an OutOfMemory by keyword
     nanobind::object fail_driver; // takes the status and the call of a DriverError

@@ -194,6 +194,8 @@ void CachingAllocator::add_segment(Pool &pool, Stream stream, bool is_large, Add
     ++heap.segments;
     heap.in_segments += size;
     history_.record_segment(Action::segment_alloc, address, size, stream, stack);
+    if (!pool.captured)
+        history_.tell_mapped(address, size);
 }
 
 bool CachingAllocator::overlaps(Address address, std::size_t size) const {

@@ -104,6 +104,12 @@ public:
         oldest_ = (oldest_ + 1) % capacity_;
     }
 
+    // Tells the observer of a segment whose arrays no graph uses after their end.
+    void tell_mapped(Address address, std::size_t size) noexcept {
+        if (observer_ != nullptr)
+            observer_->memory_mapped(address, size);
+    }
+
     // Tells the observer of a second mapping that goes back to the driver.
     void forget(Address address, std::size_t size) noexcept {
         if (observer_ != nullptr)

@@ -12,6 +12,8 @@ namespace tcuda {
 // made.
 class MemoryObserver {
 public:
+    // The allocator has taken a segment whose arrays no graph uses after their end.
+    virtual void memory_mapped(Address, std::size_t) noexcept {}
     virtual void memory_allocated(Address address, std::size_t size, int device, Stream stream,
                                   StackId stack) noexcept = 0;
     virtual void memory_freed(Address address, StackId stack) noexcept = 0;
