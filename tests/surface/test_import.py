@@ -63,6 +63,7 @@ def test_the_package_is_typed() -> None:
     assert (Path(tcuda.__file__).parent / "py.typed").exists()
 
 
+@pytest.mark.wings
 def test_every_public_name_exists_once() -> None:
     assert sorted(tcuda.__all__, key=str) == sorted(set(tcuda.__all__))
     assert all(hasattr(tcuda, name) for name in tcuda.__all__)
@@ -190,6 +191,7 @@ def test_a_public_module_lists_its_public_names_only(name: str) -> None:
     assert "__file__" in dir(module)
 
 
+@pytest.mark.wings
 def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_output_of: OutputOf) -> None:
     code = (
         "import sys, tcuda\n"
@@ -204,6 +206,7 @@ def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_o
     assert fresh_output_of(code) == "same"
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("name", ["warp_drive", "amp", "__wrapped__"])
 def test_an_error_for_a_name_is_the_same_before_and_after_initialisation(name: str, fresh_output_of: OutputOf) -> None:
     modules = ("comm", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sanitizer", "streams")

@@ -102,6 +102,7 @@ def test_a_wrong_option_is_an_error_of_usage(run: Callable[..., pytest.RunResult
     result.stderr.fnmatch_lines(["*--tcuda-runtime*invalid choice: 'gpu'*"])
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize(
     ("runtime", "devices", "memory", "message"),
     [
@@ -137,6 +138,7 @@ def test_auto_chooses_gpus_if_there_are_any(gpus: int, chosen: str, monkeypatch:
 IMPORTS_CUPY = "def test_it():\n    import cupy\n    assert cupy is tcuda.xp and cupy.ones(3).sum() == 3\n"
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("way", ["option", "configuration", "auto"])
 def test_import_cupy_imports_emulated_devices_on_demand(
     way: str, run: Callable[..., pytest.RunResult], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
@@ -171,6 +173,7 @@ def test_wrong_choices_of_cupy_are_errors_of_usage(
     result.stderr.fnmatch_lines([f"*{message}*"])
 
 
+@pytest.mark.wings
 def test_an_option_goes_before_the_configuration(
     run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
 ) -> None:
@@ -199,6 +202,7 @@ PRINTS_CHECKS = (
 )
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize(
     ("options", "configured", "variable", "printed"),
     [

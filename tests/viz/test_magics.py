@@ -76,6 +76,7 @@ def test_a_cell_shows_its_page_locked_memory(output: OutputOf) -> None:
     assert "page-locked: at most 8,192 bytes; 8,192 bytes more" in printed
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("magic", ["tcuda_sanitize", "tcuda_memory"])
 def test_an_error_of_a_cell_is_shown_once_and_fails_the_cell(output: OutputOf, magic: str) -> None:
     if magic == "tcuda_sanitize":
