@@ -88,7 +88,7 @@ def main() -> int:
         wheel = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else wheel_in(work)
         pages = defaultdict(list)
         for page in PAGES:
-            if _PROGRAM.search(page.read_text()) and page.name not in _FOR_DEVELOPERS:
+            if (_PROGRAM.search(page.read_text()) or commands_of(page)) and page.name not in _FOR_DEVELOPERS:
                 pages[requirements_of(page.read_text())].append(page)
         for number, (requirements, group) in enumerate(pages.items()):
             print(f"\n-- {' '.join(('tcuda', *requirements))}: {', '.join(page.name for page in group)}", flush=True)
@@ -166,36 +166,45 @@ def failed_programs(page: Path, python: Path, work: Path) -> list[Failure]:
     return failures
 
 
+def commands_of(page: Path) -> list[tuple[re.Match[str], re.Match[str]]]:
+    """Return the commands of a page that can run here, each after its block."""
+    blocks = _COMMANDS.finditer(page.read_text())
+    lines = [(block, _COMMAND.fullmatch(line.strip())) for block in blocks for line in block[1].splitlines()]
+    found = [(block, command) for block, command in lines if command and not _ELSEWHERE.search(command[1] + command[2])]
+    return [each for each in found if "graph-viz" not in each[1][2] or shutil.which("dot")]
+
+
 def failed_commands(page: Path, python: Path, work: Path) -> list[Failure]:
     """Run the commands of a page, and return those that fail or print something else than the page says."""
     failures = []
     text = page.read_text()
     with tempfile.TemporaryDirectory(dir=work) as name:
         folder = Path(name)
-        for found in _COMMANDS.finditer(text):
-            for command in filter(None, map(_COMMAND.fullmatch, map(str.strip, found[1].splitlines()))):
-                if _ELSEWHERE.search(f"{command[1]}{command[2]}"):
-                    continue
-                if not any(folder.iterdir()):
-                    _fill(folder, python)
-                programs = _CODE.findall(text[: found.start()])
-                for program in re.findall(r"\b(\w+\.py)\b", command[2]):
-                    if not (folder / program).exists() and programs:
-                        (folder / program).write_text(programs[-1])
-                print(f"$ {command[0]}", flush=True)
-                done = run(["bash", "-c", f"{command[1]}{command[2]}"], folder, variables(python, **_EMULATED))
-                said = done.stdout + done.stderr
-                finds = "sanitize" in command[2] and found[2] is not None  # exits with 1
-                if done.returncode != finds:
-                    failures.append(Failure(f"{page.name}: {command[0]}", said))
-                elif finds and found[2].strip() != said.strip():
-                    failures.append(Failure(f"{page.name}: {command[0]}", f"The command printed:\n{said}"))
+        for found, command in commands_of(page):
+            if not any(folder.iterdir()):
+                _fill(folder, python)
+            programs = _CODE.findall(text[: found.start()])
+            for program in re.findall(r"(?<!/)\b(\w+\.py)\b", command[2]):
+                if not (folder / program).exists():
+                    examples = [file.read_text() for file in EXAMPLES.rglob(program)] or programs[-1:]
+                    (folder / program).write_text((examples or [(EXAMPLES / "first_array.py").read_text()])[0])
+            print(f"$ {command[0]}", flush=True)
+            done = run(["bash", "-c", f"{command[1]}{command[2]}"], folder, variables(python, **_EMULATED))
+            said = done.stdout + done.stderr
+            finds = "sanitize" in command[2] and found[2] is not None  # exits with 1
+            if done.returncode != finds:
+                failures.append(Failure(f"{page.name}: {command[0]}", said))
+            elif finds and found[2].strip() != said.strip():
+                failures.append(Failure(f"{page.name}: {command[0]}", f"The command printed:\n{said}"))
     return failures
 
 
 def _fill(folder: Path, python: Path) -> None:
     """Write the files that commands of the pages name: a library and its tests, the examples, and what FILES makes."""
     shutil.copytree(EXAMPLES, folder / "docs/examples")
+    (folder / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ntcuda_cupy = "emulated"\ntestpaths = ["tests"]\n'
+    )
     (folder / "tests").mkdir()
     for name, text in _FILE.findall(LIBRARY.read_text()):
         (folder / name).write_text(text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._backend import array_module
 from tcuda._base.absent import about
+from tcuda._base.public_names import is_listed
 from tcuda._base.wings import lack_of, lacks
 from tcuda._process.lazy import is_initialized
 from tcuda._runtime import runtime
@@ -46,7 +47,7 @@ def lazy_names(package: str, modules: Sequence[str]) -> tuple[Callable[[str], An
     def names() -> list[str]:
         # An editor completes these names. Names that the package imports for its own use are not among them.
         found = vars(sys.modules[package])
-        shown = {name for name, value in found.items() if name.startswith("_") or _is_room(value)}
+        shown = {name for name, value in found.items() if is_listed(name, value) or _is_room(value)}
         present = {name for name in modules if not lacks(name)}
         return sorted({*shown, *found["__all__"], *present, "xp"})
 

@@ -189,6 +189,13 @@ def test_a_public_module_lists_its_public_names_only(name: str) -> None:
         name for name in module.__all__ if not name.startswith("_")
     }
     assert "__file__" in dir(module)
+    private = [getattr(module, shown) for shown in dir(module) if shown[0] == "_" and shown[1] != "_"]
+    assert not [value for value in private if inspect.ismodule(value) or inspect.isclass(value)]
+
+
+def test_the_functions_of_torch_that_begin_with_an_underscore_are_listed() -> None:
+    assert {"_record_memory_history", "_dump_snapshot", "_snapshot"} <= {*dir(tcuda.memory)}
+    assert {"_sleep", "_compile_kernel"} <= {*dir(tcuda)}
 
 
 @pytest.mark.wings

@@ -102,6 +102,7 @@ def test_a_wrong_option_is_an_error_of_usage(run: Callable[..., pytest.RunResult
     result.stderr.fnmatch_lines(["*--tcuda-runtime*invalid choice: 'gpu'*"])
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize(
     ("option", "said"),
     [
