@@ -139,6 +139,13 @@ def load_ipython_extension(shell: object) -> None:
     magics.add(shell, memory.track, device_count)
 
 
+def unload_ipython_extension(shell: object) -> None:
+    """Remove the magics from a notebook, for IPython's ``%unload_ext tcuda``."""
+    from tcuda._viz import magics
+
+    magics.remove(shell)
+
+
 _initialization.prepare(_raise_out_of_memory, _relieve, _install_generators)
 _refuse_absent_modules()
 _watch_cupy()
