@@ -83,9 +83,8 @@ def test_fish_completes_commands_and_options(
         pytest.skip("needs fish")
     assert main(["completion", "fish"]) == 0
     command = [fish, "--no-config", "-c", f"{capsys.readouterr().out}complete -C {line!r}"]
-    done = subprocess.run(
-        command, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, check=True
-    )
+    home = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=home, capture_output=True, text=True, check=True)
     assert sorted(done.stdout.split()) == found
 
 
