@@ -185,7 +185,7 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
     if found_gpus or not emulates:
         return
     try:
-        tcuda.emulation.install_as_cupy()
+        wing_module("emulation").install_as_cupy()
     except RuntimeError as error:
         raise pytest.UsageError(f"{_CUPY} is 'emulated', but: {error}") from None
 
@@ -194,7 +194,8 @@ def _checks(config: pytest.Config, options: Any) -> dict[str, str]:
     """Return the environment variable that chooses checks of kernels; nothing if it stays as it is.
 
     Raises:
-        pytest.UsageError: A check is unknown, or the option contradicts another one.
+        pytest.UsageError: A check is unknown, the option contradicts another one, or the installation lacks emulated
+            devices.
     """
     option, configured = options.tcuda_checks, config.getini(_CHECKS)
     if option is not None and options.tcuda_runtime == "cuda":
@@ -202,11 +203,10 @@ def _checks(config: pytest.Config, options: Any) -> dict[str, str]:
     chosen, name = (configured, _CHECKS) if option is None else (option, "--tcuda-checks")
     if option is None and not configured:
         return {}
-    from tcuda.emulation.rtc import checks  # here, because few programs choose checks
-
     try:
+        checks = wing_module("emulation.rtc.checks")  # here, because few programs choose checks
         checks.parsed(chosen, name)
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
     return {} if option is None and os.environ.get(checks.VARIABLE) else {checks.VARIABLE: chosen}
 

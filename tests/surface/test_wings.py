@@ -148,6 +148,14 @@ def test_a_choice_of_emulated_devices_says_that_the_wing_is_missing(core_only: P
     assert "This installation of tcuda lacks emulated devices (tcuda.emulation)." in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--tcuda-cupy=emulated", "--tcuda-checks=races", "--tcuda-sanitize"])
+def test_an_option_of_pytest_says_that_its_wing_is_missing(core_only: Path, tmp_path: Path, option: str) -> None:
+    done = run(core_only, ["-m", "pytest", "-p", "no:tcuda", "-p", "tcuda.testing.plugin", option], tmp_path)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "This installation of tcuda lacks" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_commands_are_those_of_the_core(core_only: Path, tmp_path: Path) -> None:
     done = run(core_only, ["-m", "tcuda", "--help"], tmp_path)
     assert done.returncode == 0, done.stderr
