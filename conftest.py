@@ -49,14 +49,38 @@ def pytest_xdist_auto_num_workers() -> int:
     return 0 if os.environ["TCUDA_RUNTIME"] == "cuda" else min(len(os.sched_getaffinity(0)), 8)
 
 
+def _has_wings() -> bool:
+    from tcuda._base.wings import has_wing
+
+    return has_wing("emulation") and has_wing("sanitizer")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the files that cannot be imported where tcuda was built without its wings."""
+    from support.wings import imports_a_wing, is_in_a_folder_of_the_wings
+
+    if _has_wings():
+        return None
+    is_file = collection_path.suffix == ".py"
+    return is_in_a_folder_of_the_wings(collection_path) or (is_file and imports_a_wing(collection_path)) or None
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest obeys -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that need the other runtime, the other schedule or more devices."""
+    """Mark the tests of the wings; deselect those that need the other runtime, the other schedule or more devices."""
+    from support.wings import is_in_a_folder_of_the_wings
+
+    for item in items:
+        if item.get_closest_marker("emulated") or is_in_a_folder_of_the_wings(item.path):
+            item.add_marker("wings")
     on_cuda = os.environ["TCUDA_RUNTIME"] == "cuda"
     absent = {"emulated"} if on_cuda else {"gpu"}
     if not on_cuda and os.environ.get("TCUDA_EMULATED_SCHEDULE", "eager") != "eager":
         absent.add("eager")
     if not on_cuda or _cuda_devices() < 2:
         absent.add("multigpu")
+    if not _has_wings():
+        absent.add("wings")
     left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in absent)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

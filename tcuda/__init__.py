@@ -16,6 +16,7 @@ from tcuda._base import log as _log
 from tcuda._base.absent import refuse_absent_modules as _refuse_absent_modules
 from tcuda._base.errors import AcceleratorError, CudaError, DeferredCudaCallError, OutOfMemoryError
 from tcuda._base.version import __version__
+from tcuda._base.wings import lacks as _lacks
 from tcuda._base.wings import wing_module as _wing_module
 from tcuda._cupy.import_hook import watch_cupy as _watch_cupy
 from tcuda._device import (
@@ -138,6 +139,13 @@ def load_ipython_extension(shell: object) -> None:
     magics.add(shell, memory.track, device_count)
 
 
+def unload_ipython_extension(shell: object) -> None:
+    """Remove the magics from a notebook, for IPython's ``%unload_ext tcuda``."""
+    from tcuda._viz import magics
+
+    magics.remove(shell)
+
+
 _initialization.prepare(_raise_out_of_memory, _relieve, _install_generators)
 _refuse_absent_modules()
 _watch_cupy()
@@ -257,3 +265,6 @@ __all__ = [
     "use_mem_pool",
     "utilization",
 ]
+
+if _lacks("sanitizer"):
+    __all__.remove("sanitizer")

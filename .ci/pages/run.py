@@ -1,9 +1,10 @@
 """Runs the programs of the pages with exactly what the pages install: ``python .ci/pages/run.py [WHEEL]``.
 
-The tests run the same programs in the environment of the tests, which has more packages. A page that forgets a package
-passes there, and fails here. Each program runs in an environment with tcuda and what its page installs, and nothing
-else. The job of each page on CI runs, too, with the library of the page on tests of CuPy code. Without a wheel of
-tcuda, the script builds one. The exit status is 1 if a program or a step of a job fails.
+The tests run the same programs in the environment of the tests, which has more packages. A page that forgets a
+package passes there, and fails here. Each program and each command runs in an environment with tcuda and what its
+page installs, and nothing else. Commands that need a GPU, another machine or a browser are left out. The job of each
+page on CI runs, too, with the library of the page on tests of CuPy code. Without a wheel of tcuda, the script builds
+one. The exit status is 1 if a program, a command or a step of a job fails.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,17 +26,44 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
 LIBRARY = REPOSITORY / "docs/testing-cupy-code.md"
+EXAMPLES = REPOSITORY / "docs/examples"
 
 PROJECT = '[project]\nname = "smooth"\nversion = "1"\n\n[tool.setuptools]\npy-modules = ["smooth"]\n'
 """The project of the library, which the job installs."""
 
-_PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+_PROGRAM = re.compile(
+    r"^```python(?: title=\"([\w.]+)\")?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
+)
 _FILE = re.compile(r'^```py title="([\w.]+)"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"^```py(?:thon)?(?: title=\"[\w.]+\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_COMMANDS = re.compile(r"^ *```(?:sh|console)\n(.*?)^ *```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(
+    r"(?:\$ )?((?:TCUDA_\w+=\S+ )*)(?:\.venv/bin/)?((?:tcuda|pytest|python -m tcuda|python \S+\.py)\b.*?)(?: +#.*)?"
+)
+_ELSEWHERE = re.compile(r"\b[A-Z]{3,}\b|\bhost\b|--open|--tcuda-runtime cuda|\$|/bin/activate")
+"""What stands in a command that cannot run here: a placeholder, another machine, a browser, a GPU, a loop."""
+
+FILES = """
+import tcuda
+from tcuda import xp
+
+tcuda.memory._record_memory_history()
+x, side, graph = xp.ones(1000), tcuda.Stream(), tcuda.CUDAGraph(keep_graph=True)
+graph.enable_debug_mode()
+for name in ("snapshot", "before", "after"):
+    tcuda.memory._dump_snapshot(f"{name}.pickle")
+with tcuda.graph(graph):
+    x += 1
+graph.debug_dump("graph.dot")
+"""
+"""The program that makes the files which commands read."""
+
 _JOB = re.compile(r'^```yaml title="\.github/workflows/[\w.]+"\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 _STEP = re.compile(r"^ +- run: (.*)$", re.MULTILINE)
 _INSTALL = re.compile(r"pip install ((?:'[^']*'|\"[^\"]*\"|[^`#\n(,.&]|\.(?=\S))+)")
 _TCUDA = re.compile(r"\.|(?:\.|tcuda|PATH_OF_\w+)\[([\w,]+)\](?: @ .*)?|tcuda(?: @ .*)?|PATH_OF_\w+")
 _LEFT_OUT = re.compile(r"cuda1|cu1|cupti|nccl|rmm|sanitizer1|^\[(test|docs|lint)\]$")
+_EMULATED = {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "2"}
 _SETTINGS = ("TCUDA_", "PYTHON", "CUDA_VISIBLE_DEVICES")
 _FOR_DEVELOPERS = ("contributing.md", "benchmarks.md", "release-notes.md")
 
@@ -59,12 +88,14 @@ def main() -> int:
         wheel = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else wheel_in(work)
         pages = defaultdict(list)
         for page in PAGES:
-            if _PROGRAM.search(page.read_text()) and page.name not in _FOR_DEVELOPERS:
+            if (_PROGRAM.search(page.read_text()) or commands_of(page)) and page.name not in _FOR_DEVELOPERS:
                 pages[requirements_of(page.read_text())].append(page)
         for number, (requirements, group) in enumerate(pages.items()):
             print(f"\n-- {' '.join(('tcuda', *requirements))}: {', '.join(page.name for page in group)}", flush=True)
             python = environment(work / f"programs-{number}", wheel, requirements)
-            failures += (failure for page in group for failure in failed_programs(page, python, work))
+            for page in group:
+                failures += failed_programs(page, python, work)
+                failures += failed_commands(page, python, work)
         for number, page in enumerate(page for page in PAGES if _STEP.search(page.read_text())):
             for job in _JOB.findall(page.read_text()):
                 if _STEP.search(job):
@@ -120,18 +151,65 @@ def failed_programs(page: Path, python: Path, work: Path) -> list[Failure]:
     failures = []
     text = page.read_text()
     for found in _PROGRAM.finditer(text):
-        code, printed = found.groups()
+        title, code, printed = found.groups()
         where = f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}"
         with tempfile.TemporaryDirectory(dir=work) as folder:
-            program = Path(folder, "program.py")
-            program.write_text(code)
-            chosen = variables(python, TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES="2")
-            done = run([str(python), str(program)], folder, chosen)
+            if title is not None:
+                Path(folder, title).write_text(code)
+            done = run(
+                [str(python), *(["-c", code] if title is None else [title])], folder, variables(python, **_EMULATED)
+            )
         if done.returncode:
             failures.append(Failure(where, done.stderr))
         elif printed is not None and done.stdout.strip() != printed.strip():
             failures.append(Failure(where, f"The program printed:\n{done.stdout}"))
     return failures
+
+
+def commands_of(page: Path) -> list[tuple[re.Match[str], re.Match[str]]]:
+    """Return the commands of a page that can run here, each after its block."""
+    blocks = _COMMANDS.finditer(page.read_text())
+    lines = [(block, _COMMAND.fullmatch(line.strip())) for block in blocks for line in block[1].splitlines()]
+    found = [(block, command) for block, command in lines if command and not _ELSEWHERE.search(command[1] + command[2])]
+    return [each for each in found if "graph-viz" not in each[1][2] or shutil.which("dot")]
+
+
+def failed_commands(page: Path, python: Path, work: Path) -> list[Failure]:
+    """Run the commands of a page, and return those that fail or print something else than the page says."""
+    failures = []
+    text = page.read_text()
+    with tempfile.TemporaryDirectory(dir=work) as name:
+        folder = Path(name)
+        for found, command in commands_of(page):
+            if not any(folder.iterdir()):
+                _fill(folder, python)
+            programs = _CODE.findall(text[: found.start()])
+            for program in re.findall(r"(?<!/)\b(\w+\.py)\b", command[2]):
+                if not (folder / program).exists():
+                    examples = [file.read_text() for file in EXAMPLES.rglob(program)] or programs[-1:]
+                    (folder / program).write_text((examples or [(EXAMPLES / "first_array.py").read_text()])[0])
+            print(f"$ {command[0]}", flush=True)
+            done = run(["bash", "-c", f"{command[1]}{command[2]}"], folder, variables(python, **_EMULATED))
+            said = done.stdout + done.stderr
+            finds = "sanitize" in command[2] and found[2] is not None  # exits with 1
+            if done.returncode != finds:
+                failures.append(Failure(f"{page.name}: {command[0]}", said))
+            elif finds and found[2].strip() != said.strip():
+                failures.append(Failure(f"{page.name}: {command[0]}", f"The command printed:\n{said}"))
+    return failures
+
+
+def _fill(folder: Path, python: Path) -> None:
+    """Write the files that commands of the pages name: a library and its tests, the examples, and what FILES makes."""
+    shutil.copytree(EXAMPLES, folder / "docs/examples")
+    (folder / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ntcuda_cupy = "emulated"\ntestpaths = ["tests"]\n'
+    )
+    (folder / "tests").mkdir()
+    for name, text in _FILE.findall(LIBRARY.read_text()):
+        (folder / name).write_text(text)
+        (folder / "tests" / name.replace("test_", "test_of_")).write_text(text)
+    run([str(python), "-c", FILES], folder, variables(python, **_EMULATED)).check_returncode()
 
 
 def failed_steps(page: Path, job: str, folder: Path, wheel: Path) -> list[Failure]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def in_one_line(error: Exception) -> str | None:
@@ -23,6 +27,14 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split()))
 
 
+def similar(word: str, known: Iterable[str]) -> str:
+    """Return a question that names the word of ``known`` that is most like ``word``; nothing if none is."""
+    import difflib  # here, because few programs have a mistyped word
+
+    found = difflib.get_close_matches(word, known, n=1)
+    return f" Did you mean {found[0]}?" if found else ""
+
+
 def send_to_nowhere(descriptor: int) -> None:
     """Send the output of a file, whose reader is gone, to nowhere.
 
@@ -33,4 +45,4 @@ def send_to_nowhere(descriptor: int) -> None:
     os.close(nowhere)
 
 
-__all__ = ["in_one_line", "printable", "send_to_nowhere"]
+__all__ = ["in_one_line", "printable", "send_to_nowhere", "similar"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 def public_names(module: str) -> Callable[[], list[str]]:
     """Return the function ``__dir__`` of a module: its ``__all__``, without what the module imports for its own use.
 
-    Names that begin with an underscore are listed too, because torch has such names, and because tools look for names
-    of Python, such as ``__file__``.
+    Names of Python, such as ``__file__``, are listed too, because tools look for them, and so are functions whose names
+    begin with an underscore, because programs of torch call such functions.
 
     Args:
         module: The name of the module.
@@ -21,9 +22,14 @@ def public_names(module: str) -> Callable[[], list[str]]:
 
     def names() -> list[str]:
         found = vars(sys.modules[module])
-        return sorted({*found["__all__"], *(name for name in found if name.startswith("_"))})
+        return sorted({*found["__all__"], *filter(lambda name: is_listed(name, found[name]), found)})
 
     return names
 
 
-__all__ = ["public_names"]
+def is_listed(name: str, value: object) -> bool:
+    """Return whether ``dir()`` shows a name that begins with an underscore."""
+    return name.startswith("__") or (name.startswith("_") and isinstance(value, FunctionType | BuiltinFunctionType))
+
+
+__all__ = ["is_listed", "public_names"]

@@ -29,11 +29,21 @@ def wing_module(name: str) -> ModuleType:
     """
     wing = name.partition(".")[0]
     if not has_wing(wing):
-        raise RuntimeError(
-            f"This installation of tcuda lacks {_WINGS[wing]} (tcuda.{wing}). tcuda was built with TCUDA_WINGS=OFF: "
-            "install tcuda without this setting."
-        )
+        raise RuntimeError(lack_of(wing))
     return importlib.import_module("tcuda." + name)
+
+
+def lack_of(wing: str) -> str:
+    """Return what an error says where the installation lacks a wing."""
+    return (
+        f"This installation of tcuda lacks {_WINGS[wing]} (tcuda.{wing}). tcuda was built with TCUDA_WINGS=OFF: "
+        "install tcuda without this setting."
+    )
+
+
+def lacks(name: str) -> bool:
+    """Return whether a name is that of a wing that the installation lacks."""
+    return name in _WINGS and not has_wing(name)
 
 
 def has_wing(wing: str) -> bool:

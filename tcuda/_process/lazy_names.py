@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._backend import array_module
 from tcuda._base.absent import about
+from tcuda._base.public_names import is_listed
+from tcuda._base.wings import lack_of, lacks
 from tcuda._process.lazy import is_initialized
 from tcuda._runtime import runtime
 
@@ -34,6 +36,8 @@ def lazy_names(package: str, modules: Sequence[str]) -> tuple[Callable[[str], An
             if is_initialized():  # before that, the program may still choose another runtime
                 _bind_xp(arrays)
             return arrays
+        if lacks(name):
+            raise AttributeError(lack_of(name), name=name, obj=sys.modules[package])
         if name in modules:
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(
@@ -43,8 +47,9 @@ def lazy_names(package: str, modules: Sequence[str]) -> tuple[Callable[[str], An
     def names() -> list[str]:
         # An editor completes these names. Names that the package imports for its own use are not among them.
         found = vars(sys.modules[package])
-        shown = {name for name, value in found.items() if name.startswith("_") or _is_room(value)}
-        return sorted({*shown, *found["__all__"], *modules, "xp"})
+        shown = {name for name, value in found.items() if is_listed(name, value) or _is_room(value)}
+        present = {name for name in modules if not lacks(name)}
+        return sorted({*shown, *found["__all__"], *present, "xp"})
 
     def _is_room(value: object) -> bool:
         return getattr(value, "__name__", "").startswith(f"{package}.") and hasattr(value, "__spec__")

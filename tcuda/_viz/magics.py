@@ -1,16 +1,22 @@
-"""The magics of notebooks: ``%load_ext tcuda`` adds ``%%tcuda_sanitize`` and ``%%tcuda_memory``."""
+"""The magics of notebooks: ``%load_ext tcuda`` adds ``%%tcuda_sanitize`` and ``%%tcuda_memory``.
+
+The extension also lets the traceback of an error end at the line of the cell.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.tracebacks import end_at_program
 from tcuda._base.wings import wing_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_NAMES = ("tcuda_sanitize", "tcuda_memory")
 _REACTIONS = ("", "raise", "warn")
+_ERRORS = (Exception,)  # of cells; IPython keeps this object, which says whose function shows them
 _MOST_SITES = 10
 
 
@@ -52,8 +58,28 @@ def add(shell: Any, track: Callable[..., Any], device_count: Callable[[], int]) 
             _print_memory("page-locked", measured[0].usage.host_peak, measured[0].usage.host_current)
         _raise_again(error)
 
-    shell.register_magic_function(tcuda_sanitize, "cell")
-    shell.register_magic_function(tcuda_memory, "cell")
+    for magic in (tcuda_sanitize, tcuda_memory):
+        shell.register_magic_function(magic, "cell")
+    if not shell.custom_exceptions:
+        shell.set_custom_exc(_ERRORS, _show_error)
+
+
+def remove(shell: Any) -> None:
+    """Take away what :func:`add` has added, for IPython's ``%unload_ext tcuda``."""
+    for name in _NAMES:
+        shell.magics_manager.magics["cell"].pop(name, None)
+    if shell.custom_exceptions is _ERRORS:
+        shell.set_custom_exc((), None)
+
+
+def _show_error(shell: Any, kind: type, error: BaseException, traceback: Any, tb_offset: int | None = None) -> None:
+    """Show the error of a cell without the functions of tcuda that the cell has called.
+
+    ``%xmode Verbose`` shows these functions, too.
+    """
+    if shell.InteractiveTB.mode != "Verbose":
+        end_at_program(error)
+    shell.showtraceback((kind, error, traceback), tb_offset=tb_offset, running_compiled_code=True)
 
 
 def _usage_error(text: str) -> Exception:
@@ -100,4 +126,4 @@ def _print_memory(place: str, peak: int, current: int) -> None:
     print(f"{place}: at most {peak:,} bytes; {current:,} bytes more are allocated after the cell than before")
 
 
-__all__ = ["add"]
+__all__ = ["add", "remove"]

@@ -4,6 +4,7 @@ A program that was written for ``torch.accelerator`` imports :mod:`tcuda.acceler
 always CUDA, on the runtime in use. Each function does what the function of :mod:`tcuda` does under torch.cuda's name.
 """
 
+from tcuda._base.public_names import public_names
 from tcuda.accelerator import graphs, memory, random
 from tcuda.accelerator._devices import (
     current_accelerator,
@@ -61,3 +62,4 @@ __all__ = [
     "set_stream",
     "synchronize",
 ]
+__dir__ = public_names(__name__)

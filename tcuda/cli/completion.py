@@ -50,7 +50,8 @@ def script(shell: str, parsers: Mapping[str, argparse.ArgumentParser]) -> str:
     options = {name: sorted(parser._option_string_actions) for name, parser in parsers.items()}
     options["completion"] += _SHELLS
     if shell == "fish":
-        lines = [f"complete -c tcuda -n __fish_use_subcommand -a '{' '.join(options)}'"]
+        first = "complete -c tcuda -n __fish_use_subcommand"
+        lines = [f"{first} -a '{' '.join(options)}'", f"{first} -l help", f"{first} -l version"]
         for name, words in options.items():
             for word in words:
                 kind = "-a" if not word.startswith("-") else "-l" if word.startswith("--") else "-s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="FILE",
         type=Path,
         nargs="?",
-        help="a file that _dump_snapshot() of tcuda or torch wrote; without FILE, serve a page for dropped files",
+        help="a file that _dump_snapshot() of tcuda or torch wrote; without FILE, serve a page for dropped files, "
+        "which needs a terminal or --open",
     )
     parser.add_argument("-o", "--output", metavar="PAGE", type=Path, help="the page to write (FILE with suffix .html)")
     parser.add_argument(
@@ -53,6 +55,7 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         OSError: A file cannot be read or written.
+        RuntimeError: There is no file, and nobody would see the page for dropped files.
         ValueError: The file is not a snapshot.
     """
     from tcuda._viz.memory import busiest, devices, peak_sentence, read_snapshot, render
@@ -80,24 +83,33 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    """Serve a page onto which a user drops snapshots, until Ctrl-C."""
+    """Serve a page onto which a user drops snapshots, until Ctrl-C.
+
+    Raises:
+        RuntimeError: Nobody would see the page, and nobody would end the command.
+    """
     from tcuda.cli.snapshot_server import SnapshotServer
 
     if options.output or options.compare:
         options.usage_error("--output and --compare need FILE")
+    if not (options.open or sys.stdout.isatty()):  # nobody would end the command, as in CI
+        options.usage_error("FILE is missing. To serve a page for dropped files without a terminal, add --open")
     with SnapshotServer() as server:
         print(f"Drop a snapshot on {server.address} (Ctrl-C ends the command)", flush=True)
-        if options.open:
-            _open(server.address)
+        if options.open and not _open(server.address) and not sys.stdout.isatty():
+            raise RuntimeError("Nobody can drop a snapshot: there is no browser and no terminal. Name the file.")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
 
 
-def _open(address: str) -> None:
+def _open(address: str) -> bool:
+    """Open a page in a browser; return whether there is a browser."""
     import webbrowser
 
-    if not webbrowser.open(address):
+    found = webbrowser.open(address)
+    if not found:
         print(f"There is no browser to open; the page is at {address}")
+    return found
 
 
 def _comparisons(found: list[Device], stacks: Stacks, other: Path) -> list[Comparison]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tcuda._base.messages import printable
+from tcuda._base.messages import printable, similar
 from tcuda._base.version import __version__
 from tcuda._base.wings import has_wing, wing_module
 from tcuda.cli import completion, demo, doctor, graph_viz, info, memory_viz, stubs, trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 _BAD_USAGE = 2
 
@@ -45,20 +44,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     known = [*parser._option_string_actions] if first.startswith("-") else [*commands.choices]
     if first not in known and not (first.startswith("--") and any(name.startswith(first) for name in known)):
         kind = "option" if first.startswith("-") else "command"
-        parser.error(f"there is no {kind} {first[:40]!r}.{_similar(first, known)} tcuda --help lists the commands.")
+        parser.error(f"there is no {kind} {first[:40]!r}.{similar(first, known)} tcuda --help lists the commands.")
     options, unknown = parser.parse_known_args(given)
     if unknown:
         chosen = commands.choices[options.command]
-        found = _similar(unknown[0].partition("=")[0], chosen._option_string_actions)
+        found = similar(unknown[0].partition("=")[0], chosen._option_string_actions)
         chosen.error(f"unrecognized arguments: {printable(' '.join(unknown))}.{found}")
     options.program = program
     return options
-
-
-def _similar(word: str, known: Iterable[str]) -> str:
-    """Return a question that names the word of ``known`` that is most like ``word``; nothing if none is."""
-    found = difflib.get_close_matches(word, known, n=1)
-    return f" Did you mean {found[0]}?" if found else ""
 
 
 def _commands() -> Iterator[Any]:

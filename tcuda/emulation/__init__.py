@@ -66,6 +66,7 @@ def enable(
         >>> tcuda.mem_get_info()[1]  # bytes
         1073741824
     """
+    __tracebackhide__ = True  # a notebook would show this long text with an error
     chosen = {} if checks is None else _checks(checks)
     choice.emulate(devices, parse_memory(memory), parse_schedule(schedule, seed, os.environ))
     _runtime.pass_on()

@@ -1,5 +1,6 @@
 """Device memory: the allocator, its statistics and its history (``torch.cuda.memory``)."""
 
+from tcuda._base.public_names import public_names
 from tcuda._device import mem_get_info
 from tcuda._device._nvml import list_gpu_processes
 from tcuda.memory._alive import AliveSite
@@ -139,3 +140,4 @@ __all__ = [
     "use_mem_pool",
     "zeros_pinned",
 ]
+__dir__ = public_names(__name__)

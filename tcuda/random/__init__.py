@@ -1,5 +1,6 @@
 """Random numbers: generators whose state can be saved (``torch.cuda.random``, ``torch.random``)."""
 
+from tcuda._base.public_names import public_names
 from tcuda.random._defaults import default_generators
 from tcuda.random._forking import fork_rng
 from tcuda.random._generator import Generator, default_rng
@@ -33,3 +34,4 @@ __all__ = [
     "set_rng_state_all",
     "set_state",
 ]
+__dir__ = public_names(__name__)

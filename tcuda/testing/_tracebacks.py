@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._base.user_code import is_library, is_own
+from tcuda._base.tracebacks import end_at_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
-
     import pytest
 
 
@@ -22,39 +19,7 @@ def shorten(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         return
     of_unittest = getattr(item, "_excinfo", None) or ()  # the errors of a unittest.TestCase are no part of the call
     for excinfo in filter(None, (call.excinfo, *of_unittest)):
-        _shorten(excinfo.value)
-
-
-def _shorten(error: BaseException) -> None:
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        entries = list(_entries(current.__traceback__))
-        last = next((place for place in reversed(range(len(entries))) if not is_library(_file(entries[place]))), None)
-        if last is not None and any(is_own(_file(entry)) for entry in entries[last + 1 :]):
-            entries[last].tb_next = None
-        if current.__cause__ is not None and _is_inside(current.__cause__):
-            current.__cause__.__traceback__ = None
-        elif current.__context__ is not None and _is_inside(current.__context__):
-            current.__suppress_context__ = True
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-
-
-def _is_inside(error: BaseException) -> bool:
-    """Return whether tcuda has caught an error before the error reached the program."""
-    entries = list(_entries(error.__traceback__))
-    return bool(entries) and is_own(_file(entries[0])) and all(is_library(_file(entry)) for entry in entries)
-
-
-def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
-    while traceback is not None:
-        yield traceback
-        traceback = traceback.tb_next
-
-
-def _file(entry: TracebackType) -> str:
-    return entry.tb_frame.f_code.co_filename
+        end_at_program(excinfo.value)
 
 
 __all__ = ["shorten"]

@@ -13,6 +13,7 @@ import pytest
 
 import tcuda
 from tcuda import _runtime
+from tcuda._base.messages import similar
 from tcuda._base.parts import begin_part
 from tcuda._base.wings import has_wing, wing_module
 from tcuda.testing import _sanitizing
@@ -22,7 +23,7 @@ from tcuda.testing._state import Memory, restore, state
 from tcuda.testing._tracebacks import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _MARKS = (
     "tcuda_gpu: the test needs a GPU; without one the test is skipped",
@@ -80,8 +81,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Choose the devices before a ``conftest.py`` may use them (a hook of pytest)."""
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
+    """Choose the devices before a ``conftest.py`` may use them, and look for mistyped options (a hook of pytest)."""
+    _refuse_mistyped(parser, args)
     _choose_once(early_config, early_config.known_args_namespace)
 
 
@@ -160,6 +162,18 @@ def tcuda_check_state(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
+def _refuse_mistyped(parser: pytest.Parser, args: Sequence[str]) -> None:
+    """Name the option that is meant by a mistyped one, because pytest itself names the mistyped one only.
+
+    Raises:
+        pytest.UsageError: There is no such option.
+    """
+    known = [name for option in parser.getgroup("tcuda").options for name in option.names()]
+    for option in (each.partition("=")[0] for each in args if each.startswith("--tcuda-")):
+        if option not in known:
+            raise pytest.UsageError(f"There is no option {option}.{similar(option, known)} pytest --help lists them.")
+
+
 def _choose_once(config: pytest.Config, options: Any) -> None:
     if config.stash.get(_has_chosen, False):
         return
@@ -171,7 +185,7 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
     if found_gpus or not emulates:
         return
     try:
-        tcuda.emulation.install_as_cupy()
+        wing_module("emulation").install_as_cupy()
     except RuntimeError as error:
         raise pytest.UsageError(f"{_CUPY} is 'emulated', but: {error}") from None
 
@@ -180,7 +194,8 @@ def _checks(config: pytest.Config, options: Any) -> dict[str, str]:
     """Return the environment variable that chooses checks of kernels; nothing if it stays as it is.
 
     Raises:
-        pytest.UsageError: A check is unknown, or the option contradicts another one.
+        pytest.UsageError: A check is unknown, the option contradicts another one, or the installation lacks emulated
+            devices.
     """
     option, configured = options.tcuda_checks, config.getini(_CHECKS)
     if option is not None and options.tcuda_runtime == "cuda":
@@ -188,11 +203,10 @@ def _checks(config: pytest.Config, options: Any) -> dict[str, str]:
     chosen, name = (configured, _CHECKS) if option is None else (option, "--tcuda-checks")
     if option is None and not configured:
         return {}
-    from tcuda.emulation.rtc import checks  # here, because few programs choose checks
-
     try:
+        checks = wing_module("emulation.rtc.checks")  # here, because few programs choose checks
         checks.parsed(chosen, name)
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
     return {} if option is None and os.environ.get(checks.VARIABLE) else {checks.VARIABLE: chosen}
 
@@ -231,18 +245,24 @@ def _choose(options: Any, otherwise: str | None) -> bool:
     if is_auto:
         chosen = "cuda" if _runtime.gpus() else "emulated"
     names = {"TCUDA_EMULATED_DEVICES": devices, "TCUDA_EMULATED_MEMORY": memory}
-    if chosen != "emulated" and not is_auto and not devices is memory is None:
-        raise pytest.UsageError(
-            "--tcuda-devices and --tcuda-memory are for emulated devices: add --tcuda-runtime emulated, or choose GPUs "
-            "by CUDA_VISIBLE_DEVICES."
-        )
     wanted = {"TCUDA_RUNTIME": chosen, **{name: value for name, value in names.items() if value is not None}}
     try:
         if has_wing("emulation"):
             settings = wing_module("emulation.runtime.settings")
             settings.check(*settings.from_environment({**os.environ, **wanted}))
     except ValueError as error:
-        raise pytest.UsageError(str(error)) from None
+        message = str(error)
+        for name, option in (
+            ("TCUDA_EMULATED_DEVICES", "--tcuda-devices"),
+            ("TCUDA_EMULATED_MEMORY", "--tcuda-memory"),
+        ):
+            message = message.replace(name, option if name in wanted else name)
+        raise pytest.UsageError(message) from None
+    if chosen != "emulated" and not is_auto and not devices is memory is None:
+        raise pytest.UsageError(
+            "--tcuda-devices and --tcuda-memory are for emulated devices: add --tcuda-runtime emulated, or choose GPUs "
+            "by CUDA_VISIBLE_DEVICES."
+        )
     if is_auto and chosen == "emulated":
         os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # the variable hides GPUs, and would hide emulated devices too
     os.environ.update(wanted)

@@ -15,8 +15,6 @@ import pytest
 import tcuda
 from support.found_races import FoundAccess, FoundRace, stack
 from tcuda._base.cells import shown
-from tcuda.sanitizer._description import race_of
-from tcuda.sanitizer._errors import RaceWarning, UnsynchronizedAccessError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +46,8 @@ def ipython(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 def race_in(*frames: tuple[str, str, int]) -> Race:
+    from tcuda.sanitizer._description import race_of
+
     accesses = (FoundAccess(stack=stack(*frames), stream=stream) for stream in (0x10, 0x20))
     return race_of(cast("Any", FoundRace(*accesses)))
 
@@ -81,7 +81,10 @@ def test_ipython_without_a_shell_names_no_cell(monkeypatch: pytest.MonkeyPatch) 
     assert shown(CELL) == CELL
 
 
+@pytest.mark.wings
 def test_a_race_has_the_cell_and_its_line_and_no_frame_of_ipython(ipython: dict[str, int], runtime: Runtime) -> None:
+    from tcuda.sanitizer._errors import UnsynchronizedAccessError
+
     race = race_in(("write", CELL, 2), ("<module>", CELL, 1), *RUN_CELL)
     assert [(frame.filename, frame.line) for frame in race.current.stack] == [("cell [3]", 2), ("cell [3]", 1)]
     assert '  File "cell [3]", line 2, in write\n    x.fill(3)\n' in str(UnsynchronizedAccessError.of(race))
@@ -90,12 +93,14 @@ def test_a_race_has_the_cell_and_its_line_and_no_frame_of_ipython(ipython: dict[
     assert "IPython" not in str(race)
 
 
+@pytest.mark.wings
 def test_a_magic_command_inside_a_cell_is_left_out(ipython: dict[str, int], runtime: Runtime) -> None:
     magic = "/usr/lib/python3/site-packages/IPython/core/magics/execution.py"
     race = race_in(("<module>", "<timed exec>", 1), ("time", magic, 1300), ("<module>", CELL, 1), *RUN_CELL)
     assert [frame.filename for frame in race.current.stack] == ["<timed exec>", "cell [3]"]
 
 
+@pytest.mark.wings
 def test_the_words_take_a_cell_for_code_of_the_user(ipython: dict[str, int], runtime: Runtime) -> None:
     race = race_in(("add", "/usr/lib/python3.11/json/decoder.py", 5), ("<module>", CELL, 2))
     assert race.as_dict()["words"]["sides"][1]["place"] == {"file": "cell [3]", "line": 2}
@@ -103,6 +108,8 @@ def test_the_words_take_a_cell_for_code_of_the_user(ipython: dict[str, int], run
 
 @pytest.mark.emulated
 def test_a_warning_names_the_cell_and_names_of_ipython_are_not_looked_up(ipython: dict[str, int]) -> None:
+    from tcuda.sanitizer import RaceWarning
+
     program = (
         "with tcuda.sanitizer.check(mode='warn'):\n"
         "    x = tcuda.xp.ones(1000)\n"

@@ -13,7 +13,6 @@ import tcuda
 from tcuda import _core
 from tcuda._base import log
 from tcuda._process.ledger import _log_segments
-from tcuda.emulation.rtc.build import build
 
 if TYPE_CHECKING:
     from support.fixture_types import OutputOf, RunPython
@@ -132,6 +131,8 @@ def test_a_listener_that_fails_raises_in_the_main_thread_and_none_hears_nothing(
 def test_the_compile_of_a_kernel_is_logged_and_then_its_place_in_the_cache(
     xp: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
+    from tcuda.emulation.rtc.build import build
+
     monkeypatch.setenv("TCUDA_CACHE_DIR", str(tmp_path))
     source = 'extern "C" __global__ void logged_kernel(float* x) { x[0] = 1; }'
     with caplog.at_level(logging.DEBUG, logger="tcuda"):

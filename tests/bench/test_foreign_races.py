@@ -206,6 +206,7 @@ def test_the_rounds_are_compared_with_the_verdict(races: Any, suites: Any) -> No
             assert judged(races, suites, verdict, *rounds) == word, (verdict, rounds)
 
 
+@pytest.mark.wings
 def test_a_whole_suite(races: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = tmp_path / "suite"
     written(suite, "sizes.h", "#define SCALE 2\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from tcuda.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -62,6 +64,28 @@ def test_fish_gets_the_options_of_each_command(capsys: pytest.CaptureFixture[str
     assert "complete -c tcuda -n '__fish_seen_subcommand_from demo' -l epochs" in lines
     assert "complete -c tcuda -n '__fish_seen_subcommand_from demo' -s h" in lines
     assert "complete -c tcuda -n '__fish_seen_subcommand_from completion' -a fish" in lines
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("tcuda d", ["demo", "doctor"]),
+        ("tcuda --v", ["--version"]),
+        ("tcuda memory-viz --c", ["--compare"]),
+        ("tcuda completion z", ["zsh"]),
+    ],
+)
+def test_fish_completes_commands_and_options(
+    line: str, found: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("needs fish")
+    assert main(["completion", "fish"]) == 0
+    command = [fish, "--no-config", "-c", f"{capsys.readouterr().out}complete -C {line!r}"]
+    home = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=home, capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == found
 
 
 def test_an_unknown_shell_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,7 @@ def test_demo_with_raw_kernels_is_saved_and_resumed(
     assert capsys.readouterr().err == f"tcuda demo: {message}\n"
 
 
+@pytest.mark.wings
 def test_demo_with_raw_kernels_and_without_a_compiler_is_one_line_on_stderr(tcuda_command: Any) -> None:
     done = tcuda_command("demo", "--kernel", "raw", TCUDA_RUNTIME="emulated", PATH="", CXX="")
     assert (done.returncode, done.stdout) == (1, "")
@@ -252,6 +253,7 @@ def test_demo_with_too_many_devices_is_one_line_on_stderr(capsys: pytest.Capture
     assert line.startswith("tcuda demo: CUDA error: invalid device ordinal. ")
 
 
+@pytest.mark.wings
 def test_demo_without_a_gpu_emulates_devices_and_says_so(tcuda_command: Any) -> None:
     done = tcuda_command("demo", "--epochs", "1", "--devices", "3", "--json", **NO_GPU)
     assert done.returncode == 0

@@ -65,6 +65,7 @@ def test_info_prints_no_control_characters(monkeypatch: pytest.MonkeyPatch, caps
     assert output.replace("\n", "").isprintable()
 
 
+@pytest.mark.wings
 def test_info_on_emulated_devices(tcuda_command: Any) -> None:
     done = tcuda_command(
         "info", "--json", TCUDA_RUNTIME="emulated", TCUDA_EMULATED_DEVICES="3", CUDA_VISIBLE_DEVICES="2,0,1"
@@ -110,6 +111,7 @@ def test_info_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert "C++ compiler   not found" in capsys.readouterr().out
 
 
+@pytest.mark.wings
 def test_info_names_what_import_cupy_imports(tcuda_command: Any, tmp_path: Path) -> None:
     (tmp_path / "cupy.py").write_text("raise RuntimeError('info must not import this module')")
     facts = json.loads(tcuda_command("info", "--json", TCUDA_RUNTIME="emulated", PYTHONPATH=str(tmp_path)).stdout)
@@ -161,6 +163,7 @@ def test_info_without_cupy_says_so(tcuda_command: Any) -> None:
     assert "CuPy cannot be imported" in facts["problem"]
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("command", ["info", "demo"])
 @pytest.mark.parametrize(
     "variables", [{"TCUDA_RUNTIME": "hip"}, {"TCUDA_RUNTIME": "emulated", "TCUDA_EMULATED_DEVICES": "many"}]

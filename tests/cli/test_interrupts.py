@@ -131,6 +131,7 @@ command()
 """
 
 
+@pytest.mark.wings
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("by", "moments"),

@@ -154,7 +154,22 @@ def test_without_a_file_the_command_serves_until_an_interrupt(
         raise KeyboardInterrupt
 
     opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(webbrowser, "open", lambda address: [opened.append(address)])
     monkeypatch.setattr(SnapshotServer, "serve_forever", interrupt)
     assert main(["memory-viz", "--open"]) == 0
     assert capsys.readouterr().out.startswith(f"Drop a snapshot on {opened[0]} (Ctrl-C ends the command)\n")
+
+
+def test_without_a_file_and_without_a_person_the_command_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(SnapshotServer, "serve_forever", lambda _: pytest.fail("the command would wait for ever"))
+    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+    with pytest.raises(SystemExit) as stopped:
+        main(["memory-viz"])
+    assert stopped.value.code == 2
+    assert (
+        "FILE is missing. To serve a page for dropped files without a terminal, add --open" in capsys.readouterr().err
+    )
+    assert main(["memory-viz", "--open"]) == 1
+    assert "there is no browser and no terminal. Name the file." in capsys.readouterr().err

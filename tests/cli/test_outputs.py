@@ -104,6 +104,7 @@ def test_a_command_takes_the_place_of_no_other_file(
     assert contents(folder) == before
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize(
     ("arguments", "written"),
     [

@@ -204,6 +204,7 @@ def test_a_pipe_is_not_waited_for(arguments: list[str], tmp_path: Path, capsys: 
     assert line.startswith(f"tcuda {arguments[0]}: {str(tmp_path / 'pipe')!r} ")
 
 
+@pytest.mark.wings
 @pytest.mark.long
 @pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["demo", "--epochs=1"], ["demo", "--json"]])
 def test_an_output_that_is_full_or_closed_is_no_traceback(arguments: list[str], tmp_path: Path) -> None:

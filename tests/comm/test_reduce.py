@@ -10,7 +10,7 @@ import pytest
 import tcuda
 from support.busy_streams import LONG, keep_busy
 from support.placed_arrays import on
-from tcuda.comm import _reduce, reduce_add
+from tcuda.comm import _reduce, gather, reduce_add, scatter
 from tcuda.comm._routes import Way
 
 if TYPE_CHECKING:
@@ -33,6 +33,17 @@ def test_arrays_of_two_devices_are_added(destination: int, dtype: str) -> None:
     total = reduce_add([on(place, each) for place, each in enumerate(values)], destination)
     assert total.device.id == destination
     np.testing.assert_array_equal(total.get(), values[0] + values[1], strict=True)
+
+
+def test_arrays_of_bfloat16_are_scattered_added_and_gathered(xp: Any) -> None:
+    kind = pytest.importorskip("ml_dtypes", reason="bfloat16 is a type of ml_dtypes").bfloat16
+    values = np.arange(8).astype(kind)
+    parts = scatter(on(0, values), [0, 1])
+    assert [part.dtype for part in parts] == [kind] * 2
+    assert gather(parts, destination=1).get().tolist() == values.tolist()
+    total = reduce_add([on(0, values), on(1, values)], 0)
+    assert total.dtype == kind
+    assert total.get().tolist() == (values + values).tolist()
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (1, 1, 1)])

@@ -443,6 +443,7 @@ class TestErrors:
 
 
 class TestRaces:
+    @pytest.mark.wings
     def test_are_found_on_the_new_array_and_no_longer_on_the_old_one(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         old, new, side = xp.zeros(1000), xp.zeros(1000), tcuda.Stream()
         old.__iadd__(1)

@@ -227,6 +227,7 @@ def test_several_streams(xp: Any, kept: Any) -> None:
     assert (y.get() == 30).all()
 
 
+@pytest.mark.wings
 def test_races_are_found_on_the_arrays_of_the_other_capture(xp: Any, kept: Any) -> None:
     x, z, side = xp.zeros(1000), xp.zeros(1000), tcuda.Stream()
     graph, _ = kept(lambda: x.__iadd__(1))
@@ -392,6 +393,7 @@ class TestNodes:
         graph.replay()
         assert (x.get() == 1).all()
 
+    @pytest.mark.wings
     def test_that_are_disabled_take_part_in_no_race(self, xp: Any, kept: Any) -> None:
         x, side = xp.zeros(1000), tcuda.Stream()
         x.__iadd__(1)

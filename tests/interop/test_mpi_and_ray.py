@@ -31,6 +31,7 @@ def example(library: str, number: int = 0) -> tuple[str, str]:
     return found[number]
 
 
+@pytest.mark.wings
 def test_two_ranks_of_mpi_add_their_arrays(tmp_path: Path) -> None:
     found = launcher()
     if found is None or importlib.util.find_spec("mpi4py") is None:
@@ -49,6 +50,7 @@ def test_two_ranks_of_mpi_add_their_arrays(tmp_path: Path) -> None:
     assert done.stdout == printed
 
 
+@pytest.mark.wings
 def test_the_detector_finds_both_mistakes_of_the_example(tmp_path: Path) -> None:
     found = launcher()
     if found is None or importlib.util.find_spec("mpi4py") is None:

@@ -148,6 +148,7 @@ def test_a_failed_copy_leaves_the_device_current(xp: Any, arrays: tuple[Any, Any
     assert target.tolist() == [0] * SIZE
 
 
+@pytest.mark.wings
 def test_the_race_detector_knows_these_waits(xp: Any, arrays: tuple[Any, Any]) -> None:
     target, source = arrays
     with tcuda.sanitizer.check():

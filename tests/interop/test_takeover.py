@@ -85,12 +85,14 @@ def stand_in(tmp_path: Path) -> None:
 
 
 class TestImport:
+    @pytest.mark.wings
     @ORDERS
     @pytest.mark.usefixtures("stand_in")
     def test_cupy_is_watched_in_either_order(self, output_of: OutputOf, imports: str) -> None:
         code = f"{imports}; print(cupy.cuda.get_allocator().__self__.__class__.__name__, tcuda.is_initialized())"
         assert output_of(code, TCUDA_RUNTIME="emulated") == "FirstUse False"
 
+    @pytest.mark.wings
     @pytest.mark.usefixtures("stand_in")
     def test_looking_for_cupy_does_not_end_the_wait_for_its_import(self, output_of: OutputOf) -> None:
         code = """
@@ -106,6 +108,7 @@ class TestImport:
         told = output_of(dedent(code), TCUDA_RUNTIME="emulated").split()
         assert told == ["SourceFileLoader", "SourceFileLoader", "1", "FirstUse"]
 
+    @pytest.mark.wings
     def test_an_import_that_failed_can_be_repeated(self, output_of: OutputOf, tmp_path: Path) -> None:
         (tmp_path / "cupy").mkdir()
         source = f"import sys\nif not hasattr(sys, 'works'): raise ImportError('no driver')\n{STAND_IN}"
@@ -122,6 +125,7 @@ class TestImport:
         """
         assert output_of(dedent(code), TCUDA_RUNTIME="emulated").split("\n") == ["no driver", "FirstUse"]
 
+    @pytest.mark.wings
     @ORDERS
     @pytest.mark.usefixtures("stand_in")
     def test_cupy_is_left_alone_if_devices_are_emulated(self, output_of: OutputOf, imports: str) -> None:
@@ -133,6 +137,7 @@ class TestImport:
         """
         assert output_of(dedent(code), TCUDA_RUNTIME="emulated") == "pool 10 0"
 
+    @pytest.mark.wings
     @ORDERS
     @pytest.mark.usefixtures("stand_in")
     def test_the_variable_leaves_cupy_alone(self, output_of: OutputOf, imports: str) -> None:

@@ -324,6 +324,7 @@ def test_wrong_descriptions_are_errors(computed: OutputOf, code: str, message: s
     assert message in computed(f"try:\n    {code}\nexcept (TypeError, ValueError) as error:\n    print(error)")
 
 
+@pytest.mark.wings
 def test_the_memory_of_a_call_is_noted_while_kernels_are_noted(computed: OutputOf) -> None:
     code = """
 from tcuda._core import for_tests

@@ -91,6 +91,7 @@ class TestNames:
         tcuda._compile_kernel(source, "f")(args=(x,))
         assert numbers(xp, x) == [2]
 
+    @pytest.mark.wings
     def test_a_second_kernel_of_a_source_is_not_compiled(self, xp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         source = "__global__ void first(int *x) { *x = 1; } __global__ void second(int *x) { *x = 2; }"
         tcuda._compile_kernel(source, "first")

@@ -160,6 +160,7 @@ def test_the_number_of_arguments_is_checked(arguments: tuple[None, ...], xp: Any
         kernel(xp, "")((1,), (1,), arguments)
 
 
+@pytest.mark.wings
 def test_an_array_of_a_device_is_no_number(xp: Any) -> None:
     if tcuda.emulation.xp is not xp:
         pytest.skip("CuPy passes the address")

@@ -73,6 +73,7 @@ class TestCopies:
         copy_async(out, x)
         assert out.min() == out.max() == 5
 
+    @pytest.mark.wings
     def test_the_copy_waits_for_the_current_stream(self, output_of: OutputOf) -> None:
         program = """
 import numpy as np, tcuda
@@ -86,6 +87,7 @@ print(host.min(), host.max())
 """
         assert output_of(program, TCUDA_RUNTIME="emulated", TCUDA_EMULATED_SCHEDULE="late") == "3 3"
 
+    @pytest.mark.wings
     def test_arrays_that_are_dropped_keep_their_contents_until_the_copy(self, output_of: OutputOf) -> None:
         program = """
 import numpy as np, tcuda

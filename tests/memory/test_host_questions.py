@@ -12,7 +12,6 @@ from support.core import for_tests
 from support.sizes import KIB, MIB
 from tcuda import _core
 from tcuda._runtime.protocol import MEMCPY_HOST_TO_DEVICE
-from tcuda.emulation.runtime.driver_streams import DriverStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -270,6 +269,8 @@ class TestReserve:
 def test_a_program_that_never_waits_asks_about_each_block_a_few_times(
     runtime: Runtime, xp: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from tcuda.emulation.runtime.driver_streams import DriverStreams
+
     asked, query_host = [], DriverStreams.query_host
 
     def query(self: DriverStreams, address: int, size: int) -> int:

@@ -304,6 +304,7 @@ class TestWhatStays:
 
 
 class TestStreams:
+    @pytest.mark.wings
     def test_work_of_any_stream_on_an_array_is_complete_before_its_bytes_move(self, xp: Any) -> None:
         side = tcuda.Stream()
         cache = container(x=xp.zeros(1000))
@@ -316,6 +317,7 @@ class TestStreams:
             assert cache["x"].tolist() == [1] * 1000
         assert not report
 
+    @pytest.mark.wings
     def test_the_contents_are_on_the_host_before_another_stream_brings_them_back(self, xp: Any) -> None:
         side, other = tcuda.Stream(), tcuda.Stream()
         cache = container(x=xp.arange(1 << 20))
@@ -328,6 +330,7 @@ class TestStreams:
                 assert int(total) == (1 << 19) * ((1 << 20) - 1)
         assert not report
 
+    @pytest.mark.wings
     def test_other_streams_wait_until_an_array_is_back(self, xp: Any) -> None:
         side = tcuda.Stream()
         cache = container(x=xp.arange(1 << 20))
@@ -358,6 +361,7 @@ class TestStreams:
         tcuda.synchronize()
         assert float(y.sum()) == 2 << 20
 
+    @pytest.mark.wings
     def test_the_race_detector_finds_nothing(self, xp: Any, hold_at_most: HoldAtMost) -> None:
         streams = [tcuda.Stream() for _ in range(3)]
         with hold_at_most(ROOM), tcuda.sanitizer.check(mode="collect") as report:

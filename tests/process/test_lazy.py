@@ -233,6 +233,7 @@ def test_without_a_device_other_calls_raise_an_error_with_advice(run_forked: Run
     assert "TCUDA_RUNTIME=emulated" in last
 
 
+@pytest.mark.wings
 def test_a_program_may_look_for_gpus_before_it_emulates_devices(output_of: OutputOf) -> None:
     code = (
         "import tcuda\n"
@@ -242,11 +243,13 @@ def test_a_program_may_look_for_gpus_before_it_emulates_devices(output_of: Outpu
     assert output_of(code, **WITHOUT_DEVICE) == "3 tcuda emulated device"
 
 
+@pytest.mark.wings
 def test_emulation_cannot_be_enabled_after_the_runtime_was_used(run_python: RunPython) -> None:
     done = run_python("import tcuda; tcuda.init(); tcuda.emulation.enable(devices=64)")
     assert re.search("runtime is already in use|Devices are already emulated", done.stderr)
 
 
+@pytest.mark.wings
 def test_a_program_may_count_the_devices_before_it_emulates_others(output_of: OutputOf) -> None:
     code = (
         "import tcuda; print(tcuda.device_count() > 0); tcuda.emulation.enable(devices=3); print(tcuda.device_count())"
@@ -292,6 +295,7 @@ def test_an_unknown_runtime_is_refused(run_python: RunPython) -> None:
     assert "ValueError: TCUDA_RUNTIME is 'metal'; it can be 'cuda', 'emulated' or 'auto'." in done.stderr
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
@@ -310,6 +314,7 @@ def test_a_bad_setting_of_the_emulation_is_refused(
     assert message in done.stderr
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("memory", ["1536MiB", "1.5GiB", "1610612736"])
 def test_the_environment_sets_the_emulated_devices(output_of: OutputOf, memory: str) -> None:
     code = "import tcuda; print(tcuda.device_count(), tcuda.get_device_properties().total_memory)"

@@ -178,6 +178,7 @@ def emulated(numbers: Callable[..., Any], like: np.ndarray[Any, Any], seed: int)
     return made
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.3, 7.1), (1e-3, 1e3)])
 def test_uniform_numbers_of_emulated_devices_equal_those_of_a_gpu(dtype: str, low: float, high: float) -> None:
@@ -192,6 +193,7 @@ def test_uniform_numbers_of_emulated_devices_equal_those_of_a_gpu(dtype: str, lo
     np.testing.assert_array_equal(drawn, same)
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_normal_numbers_of_emulated_devices_are_near_those_of_a_gpu(dtype: str) -> None:
     from tcuda.emulation.random import philox

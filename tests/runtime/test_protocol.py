@@ -94,6 +94,7 @@ def test_the_array_library_in_use_implements_the_whole_protocol(backend: Backend
     assert isinstance(backend.array_module, str)
 
 
+@pytest.mark.wings
 def test_emulated_devices_have_the_signatures_of_the_protocols() -> None:
     from tcuda.emulation.backend.backend import Backend
     from tcuda.emulation.runtime import EmulatedRuntime

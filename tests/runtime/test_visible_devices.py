@@ -317,6 +317,7 @@ def test_count_agrees_with_cuda(text, tmp_path):
     assert by_nvml in (by_cuda, "None")
 
 
+@pytest.mark.wings
 def test_the_count_of_gpus_leaves_the_choice_of_the_runtime_open(output_of: OutputOf) -> None:
     code = (
         "from tcuda._runtime import gpus; import tcuda; found = gpus(); tcuda.emulation.enable(3); "

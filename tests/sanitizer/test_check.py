@@ -435,3 +435,15 @@ def test_races_that_wait_for_the_main_thread_are_told_at_the_end_of_a_check_of_a
     thread.start()
     thread.join()
     assert [race.current.operation for race in reports[0]] == ["second"]
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("make", ["zeros", "ones", "full"])
+def test_a_function_that_makes_an_array_names_its_operand_as_fill_does(make: str) -> None:
+    side = tcuda.Stream()
+    with tcuda.sanitizer.check(mode="collect") as report:
+        x = getattr(tcuda.xp, make)(1000, *([2.0] if make == "full" else []))
+        with tcuda.stream(side):
+            x + 1
+    (race,) = report
+    assert race.as_dict()["words"]["sides"][0]["does"] == "writes a"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tcuda.emulation.rtc import compiler
+from tcuda._base.wings import has_wing, wing_module
 
 
 def is_clang() -> bool:
     """Return whether emulated kernels are compiled by clang."""
+    if not has_wing("emulation"):
+        return False
     try:
-        return compiler.find().is_clang
+        return bool(wing_module("emulation.rtc.compiler").find().is_clang)
     except RuntimeError:  # No kernel runs without a compiler.
         return False
 

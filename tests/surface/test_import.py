@@ -63,6 +63,7 @@ def test_the_package_is_typed() -> None:
     assert (Path(tcuda.__file__).parent / "py.typed").exists()
 
 
+@pytest.mark.wings
 def test_every_public_name_exists_once() -> None:
     assert sorted(tcuda.__all__, key=str) == sorted(set(tcuda.__all__))
     assert all(hasattr(tcuda, name) for name in tcuda.__all__)
@@ -188,8 +189,16 @@ def test_a_public_module_lists_its_public_names_only(name: str) -> None:
         name for name in module.__all__ if not name.startswith("_")
     }
     assert "__file__" in dir(module)
+    private = [getattr(module, shown) for shown in dir(module) if shown[0] == "_" and shown[1] != "_"]
+    assert not [value for value in private if inspect.ismodule(value) or inspect.isclass(value)]
 
 
+def test_the_functions_of_torch_that_begin_with_an_underscore_are_listed() -> None:
+    assert {"_record_memory_history", "_dump_snapshot", "_snapshot"} <= {*dir(tcuda.memory)}
+    assert {"_sleep", "_compile_kernel"} <= {*dir(tcuda)}
+
+
+@pytest.mark.wings
 def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_output_of: OutputOf) -> None:
     code = (
         "import sys, tcuda\n"
@@ -204,6 +213,7 @@ def test_late_names_are_the_same_objects_before_and_after_initialisation(fresh_o
     assert fresh_output_of(code) == "same"
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("name", ["warp_drive", "amp", "__wrapped__"])
 def test_an_error_for_a_name_is_the_same_before_and_after_initialisation(name: str, fresh_output_of: OutputOf) -> None:
     modules = ("comm", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sanitizer", "streams")

@@ -190,6 +190,7 @@ import time
 """
 
 
+@pytest.mark.wings
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("work", "times"),

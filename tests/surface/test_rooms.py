@@ -178,6 +178,7 @@ def test_the_page_of_emulation_has_the_rooms_in_their_order() -> None:
     assert re.findall(r"^\| `(\w+)` +\|", part, re.MULTILINE) == EMULATION
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("module", sorted(module for module in MODULES if _room_of_emulation(module)))
 def test_imports_of_emulated_devices_go_down(module: str) -> None:
     room = _room_of_emulation(module)

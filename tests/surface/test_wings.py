@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,13 @@ import pytest
 
 import tcuda
 from support.folders import REPOSITORY
+from support.wings import (
+    TESTS,
+    is_in_a_folder_of_the_wings,
+    names_of_the_extension,
+    names_of_the_wings,
+    unmarked_uses_of_a_wing,
+)
 from tcuda import _core
 from tcuda._cupy import captured_blas
 
@@ -28,7 +34,6 @@ TESTS_WITHOUT_DEVICES = (
     "tests/base/test_files.py",
     "tests/cli/test_graph_viz.py",
     "tests/cli/test_memory_viz.py",
-    "tests/core/bindings/test_block_allocator.py",
     "tests/core/bindings/test_call_group.py",
     "tests/core/bindings/test_stack_notes.py",
     "tests/core/bindings/test_translated.py",
@@ -121,12 +126,34 @@ def test_a_wing_that_is_missing_cannot_be_imported(core_only: Path, tmp_path: Pa
     assert message in done.stderr
 
 
+def test_the_names_of_the_package_are_those_that_are_there(core_only: Path, tmp_path: Path) -> None:
+    code = """
+from tcuda import *
+import tcuda
+for wing in ("emulation", "sanitizer"):
+    assert not hasattr(tcuda, wing) and wing not in dir(tcuda)
+tcuda.sanitizer
+"""
+    done = run(core_only, ["-c", code], tmp_path)
+    assert done.stderr.splitlines()[-1].startswith(
+        "AttributeError: This installation of tcuda lacks the search for races (tcuda.sanitizer)."
+    )
+
+
 def test_a_choice_of_emulated_devices_says_that_the_wing_is_missing(core_only: Path, tmp_path: Path) -> None:
     done = run(
         core_only, ["-c", "import os; os.environ['TCUDA_RUNTIME'] = 'emulated'; import tcuda; tcuda.init()"], tmp_path
     )
     assert done.returncode == 1
     assert "This installation of tcuda lacks emulated devices (tcuda.emulation)." in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--tcuda-cupy=emulated", "--tcuda-checks=races", "--tcuda-sanitize"])
+def test_an_option_of_pytest_says_that_its_wing_is_missing(core_only: Path, tmp_path: Path, option: str) -> None:
+    done = run(core_only, ["-m", "pytest", "-p", "no:tcuda", "-p", "tcuda.testing.plugin", option], tmp_path)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "This installation of tcuda lacks" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_commands_are_those_of_the_core(core_only: Path, tmp_path: Path) -> None:
@@ -138,26 +165,13 @@ def test_the_commands_are_those_of_the_core(core_only: Path, tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_the_tests_of_the_core_that_need_no_device_pass_without_the_wings(core_only: Path) -> None:
-    done = run(core_only, ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS_WITHOUT_DEVICES], REPOSITORY)
+    done = run(
+        core_only,
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not wings", *TESTS_WITHOUT_DEVICES],
+        REPOSITORY,
+    )
     assert done.returncode == 0, done.stdout[-5000:]
     assert int(done.stdout.split(" passed")[0].split()[-1]) > 400
-
-
-def names_of_the_wings() -> set[str]:
-    """Return the names that the C++ of the wings adds to the extension."""
-    added = re.compile(
-        r'\bmodule\.def\(\s*"(\w+)"|nb::(?:class_|enum_)<[^;{]*?>\(\s*module,\s*"(\w+)"|add_type\(module, "(\w+)"'
-    )
-    files = [
-        file for wing in ("emulation", "sanitizer") for file in (REPOSITORY / "tcuda" / wing / "_cpp").rglob("*.cpp")
-    ]
-    return {name for file in files for found in added.findall(file.read_text()) for name in found if name}
-
-
-def names_of_the_extension(code: str) -> set[str]:
-    """Return the names of the extension that a module uses."""
-    imported = re.findall(r"from tcuda\._core import (\([^)]*\)|.*)", code)
-    return {*re.findall(r"\b_core\.(\w+)", code), *(name for names in imported for name in re.findall(r"\w+", names))}
 
 
 def test_the_core_uses_no_part_of_the_extension_that_only_the_wings_have() -> None:
@@ -171,8 +185,46 @@ def test_the_core_uses_no_part_of_the_extension_that_only_the_wings_have() -> No
     assert used == ASKING
 
 
+@pytest.mark.wings
 def test_products_are_captured_without_the_wings(monkeypatch: pytest.MonkeyPatch) -> None:
     function = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
     assert captured_blas._noted("cublasGemmEx", function) is not function
     monkeypatch.setattr(_core, "has_wings", False)
     assert captured_blas._noted("cublasGemmEx", function) is function
+
+
+WITHOUT_A_USE = {
+    "test_a_page_forbids_the_browser_to_load_anything",
+    "test_a_page_needs_no_other_file",
+    "test_import_loads_no_large_library_and_initialises_nothing",
+    "test_no_option_changes_nothing_and_loads_nothing",
+}
+"""Tests that name a wing and need none, or have the mark for one of their cases."""
+
+
+def test_a_test_of_the_core_uses_no_wing() -> None:
+    files = {file for file in TESTS.rglob("test_*.py") if not is_in_a_folder_of_the_wings(file)} - {Path(__file__)}
+    found = {test: file.relative_to(TESTS) for file in files for test in unmarked_uses_of_a_wing(file)}
+    unmarked = [f"{file}::{test}" for test, file in found.items() if test not in WITHOUT_A_USE]
+    assert not unmarked, "these tests need the mark wings"
+    assert found.keys() >= WITHOUT_A_USE
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def test_it():\n    from tcuda.sanitizer import check\n",
+        "from tcuda.emulation import xp\ndef test_it():\n    xp.ones(3)\n",
+        "@pytest.fixture\ndef watched():\n    tcuda.sanitizer.check()\ndef test_it(watched): ...\n",
+        "PROGRAM = 'import tcuda.emulation'\nclass TestIt:\n    def test_it(self):\n        run(PROGRAM)\n",
+        "from tcuda import _core\ndef test_it():\n    _core.RaceDetector(print)\n",
+        "from support.race_reports import several\ndef test_it():\n    several()\n",
+        "def test_it(output_of):\n    output_of('', TCUDA_RUNTIME='emulated')\n",
+    ],
+)
+def test_a_use_of_a_wing_is_found(code: str, tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    file.write_text(code)
+    assert list(unmarked_uses_of_a_wing(file)) == ["test_it"]
+    file.write_text(f"{code}\npytestmark = [pytest.mark.wings]\n")
+    assert list(unmarked_uses_of_a_wing(file)) == []

@@ -109,6 +109,7 @@ def test_a_cache_that_was_turned_off_before_initialisation_is_off(output_of: Out
     assert output_of(code) == "True 0"
 
 
+@pytest.mark.wings
 def test_generators_exist_once_devices_are_emulated(output_of: OutputOf) -> None:
     code = (
         "import tcuda\n"

@@ -13,7 +13,7 @@ import pytest
 from tcuda.testing import plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 pytest_plugins = ["pytester"]
 
@@ -102,6 +102,24 @@ def test_a_wrong_option_is_an_error_of_usage(run: Callable[..., pytest.RunResult
     result.stderr.fnmatch_lines(["*--tcuda-runtime*invalid choice: 'gpu'*"])
 
 
+@pytest.mark.wings
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--tcuda-sanitise", "There is no option --tcuda-sanitise. Did you mean --tcuda-sanitize?"),
+        ("--tcuda-device=2", "There is no option --tcuda-device. Did you mean --tcuda-devices?"),
+        ("--tcuda-qqqqqqqqqqq", "There is no option --tcuda-qqqqqqqqqqq. pytest --help lists them."),
+    ],
+)
+def test_a_mistyped_option_names_the_option_that_was_meant(
+    option: str, said: str, run: Callable[..., pytest.RunResult]
+) -> None:
+    result = run("def test_a(): pass\n", option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{said}*"])
+
+
+@pytest.mark.wings
 @pytest.mark.parametrize(
     ("runtime", "devices", "memory", "message"),
     [
@@ -109,7 +127,10 @@ def test_a_wrong_option_is_an_error_of_usage(run: Callable[..., pytest.RunResult
         ("cuda", None, "1GiB", "add --tcuda-runtime emulated"),
         ("emulated", "many", None, "'many'; it takes a number of devices, such as 2."),
         ("emulated", "0", None, "Cannot emulate 0 devices; 1 to 64 are possible."),
-        ("emulated", None, "much", "'much' is not a memory size"),
+        ("emulated", None, "much", "--tcuda-memory: 'much' is not a memory size"),
+        (None, "0", None, "Cannot emulate 0 devices; 1 to 64 are possible."),
+        (None, "many", None, "--tcuda-devices is 'many'; it takes a number of devices, such as 2."),
+        (None, None, "8XB", "--tcuda-memory: '8XB' is not a memory size"),
     ],
 )
 def test_options_that_cannot_be_say_what_is_allowed_and_change_nothing(
@@ -119,7 +140,7 @@ def test_options_that_cannot_be_say_what_is_allowed_and_change_nothing(
     before = dict(os.environ)
     config = configuration(tcuda_runtime=runtime, tcuda_devices=devices, tcuda_memory=memory)
     with pytest.raises(pytest.UsageError, match=re.escape(message)):
-        plugin.pytest_load_initial_conftests(config)  # type: ignore[arg-type]
+        plugin._choose_once(config, config.known_args_namespace)  # type: ignore[arg-type]
     assert dict(os.environ) == before
 
 
@@ -129,7 +150,7 @@ def test_auto_chooses_gpus_if_there_are_any(gpus: int, chosen: str, monkeypatch:
         monkeypatch.setenv(f"TCUDA_{name}", value)  # so that the values of before come back
     monkeypatch.setattr(plugin._runtime, "gpus", lambda: gpus)
     config = configuration(tcuda_runtime="auto", tcuda_devices="2", tcuda_memory="64MiB")
-    plugin.pytest_load_initial_conftests(config)  # type: ignore[arg-type]
+    plugin._choose_once(config, config.known_args_namespace)  # type: ignore[arg-type]
     assert os.environ["TCUDA_RUNTIME"] == chosen
     assert (os.environ["TCUDA_EMULATED_DEVICES"], os.environ["TCUDA_EMULATED_MEMORY"]) == ("2", "64MiB")
 
@@ -137,6 +158,7 @@ def test_auto_chooses_gpus_if_there_are_any(gpus: int, chosen: str, monkeypatch:
 IMPORTS_CUPY = "def test_it():\n    import cupy\n    assert cupy is tcuda.xp and cupy.ones(3).sum() == 3\n"
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("way", ["option", "configuration", "auto"])
 def test_import_cupy_imports_emulated_devices_on_demand(
     way: str, run: Callable[..., pytest.RunResult], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
@@ -171,6 +193,7 @@ def test_wrong_choices_of_cupy_are_errors_of_usage(
     result.stderr.fnmatch_lines([f"*{message}*"])
 
 
+@pytest.mark.wings
 def test_an_option_goes_before_the_configuration(
     run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
 ) -> None:
@@ -199,6 +222,7 @@ PRINTS_CHECKS = (
 )
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize(
     ("options", "configured", "variable", "printed"),
     [
@@ -371,12 +395,12 @@ def test_a_failed_test_has_its_own_error_only(run: Callable[..., pytest.RunResul
 def without_cupy(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `import cupy` fail in the pytest that the test starts, as where CuPy is not installed."""
     (pytester.path / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'cupy':\n"
-        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
-        "sys.meta_path.insert(0, Finder())\n"
+        "from importlib.machinery import PathFinder\n"
+        "find = PathFinder.find_spec\n"
+        "@classmethod\n"
+        "def other(cls, name, *args, **kwargs):\n"
+        "    return None if name == 'cupy' else find(name, *args, **kwargs)\n"
+        "PathFinder.find_spec = other\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(pytester.path))
 
@@ -429,6 +453,44 @@ def test_the_summary_names_the_file_from_which_pytest_reads_its_configuration(
     (pytester.path / file).write_text(text)
     result = run("import cupy\n")
     result.stdout.fnmatch_lines([f"or, for all runs, write into {file}:", *lines])
+
+
+ON_NUMPY = "try:\n    import cupy as xp\nexcept ImportError:\n    import numpy as xp\n"
+
+
+@pytest.mark.wings
+@pytest.mark.usefixtures("without_cupy")
+@pytest.mark.parametrize("processes", [[], ["-p", "xdist.plugin", "-n", "2"]])
+def test_the_summary_names_a_library_that_goes_on_without_cupy(
+    processes: list[str], run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    (pytester.mkpydir("library") / "backend.py").write_text(ON_NUMPY)
+    result = run("from library.backend import xp\ndef test_a(): assert xp.__name__ == 'numpy'\n", *EMULATED, *processes)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["`import cupy` found no CuPy in library/backend.py. To import emulated*", "    pytest --tcuda-cupy emulated"]
+    )
+
+
+@pytest.mark.usefixtures("without_cupy")
+@pytest.mark.parametrize(
+    ("options", "file"),
+    [
+        ((), "library.py"),
+        (("--tcuda-runtime", "cuda"), "library.py"),
+        ((*EMULATED, "--tcuda-cupy=installed"), "library.py"),
+        (EMULATED, "site-packages/library.py"),
+    ],
+)
+def test_the_summary_is_silent_about_a_library_that_goes_on_without_cupy(
+    options: Sequence[str], file: str, run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    path = pytester.path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(ON_NUMPY)
+    result = run(f"import sys\nsys.path[:0] = [{str(path.parent)!r}]\nimport library\ndef test_a(): ...\n", *options)
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*found no CuPy*")
 
 
 @pytest.mark.usefixtures("without_cupy")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.wings
 
 EMULATED = ("--tcuda-runtime", "emulated")
 

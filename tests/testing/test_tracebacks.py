@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.wings
 
 RACE = """
 import cupy as xp

@@ -76,6 +76,7 @@ def test_a_cell_shows_its_page_locked_memory(output: OutputOf) -> None:
     assert "page-locked: at most 8,192 bytes; 8,192 bytes more" in printed
 
 
+@pytest.mark.wings
 @pytest.mark.parametrize("magic", ["tcuda_sanitize", "tcuda_memory"])
 def test_an_error_of_a_cell_is_shown_once_and_fails_the_cell(output: OutputOf, magic: str) -> None:
     if magic == "tcuda_sanitize":
@@ -97,3 +98,39 @@ def test_wrong_options_of_a_magic_are_errors(output: OutputOf, cell: str, messag
     printed = output(f"'import sys; sys.stderr = sys.stdout', \"{cell}\"")
     assert f"UsageError: {message}" in printed
     assert "Traceback" not in printed
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("cell", "error"),
+    [
+        (f"%%tcuda_sanitize raise\\n{RACE}", "CUDASanitizerErrors: read after write"),
+        ("xp.linalg.inv(xp.ones((2, 3)))", "LinAlgError: Last 2 dimensions of the array must be square"),
+        ("import tcuda.emulation\\ntcuda.emulation.enable(devices=9)", "RuntimeError: Devices are already emulated"),
+    ],
+)
+def test_the_traceback_of_a_cell_ends_at_the_line_of_the_cell(cell: str, error: str, output: OutputOf) -> None:
+    printed = output(f"'{cell}'")
+    assert printed.count("Traceback (most recent call last)") == 1
+    assert f"\n{error}" in printed
+    assert "File" not in printed
+
+
+@pytest.mark.emulated
+def test_the_functions_of_tcuda_are_shown_on_demand(output: OutputOf) -> None:
+    assert "linear_algebra.py" in output("'%xmode Verbose', 'xp.linalg.inv(xp.ones((2, 3)))'")
+
+
+@pytest.mark.emulated
+def test_without_the_extension_another_number_of_devices_is_a_short_error_too(output: OutputOf) -> None:
+    printed = output("'%unload_ext tcuda', 'import tcuda.emulation\\ntcuda.emulation.enable(devices=9)'")
+    assert "RuntimeError: Devices are already emulated" in printed
+    assert printed.count("File") == 1  # IPython always shows the last function
+
+
+@pytest.mark.emulated
+def test_the_magics_go_and_come_again(output: OutputOf) -> None:
+    printed = output("'%unload_ext tcuda', '%%tcuda_sanitize\\n1', 'xp.linalg.inv(xp.ones((2, 3)))'")
+    assert "Cell magic `%%tcuda_sanitize` not found." in printed
+    assert "linear_algebra.py" in printed
+    assert "No operation was watched" in output("'%unload_ext tcuda', '%load_ext tcuda', '%%tcuda_sanitize\\n1'")

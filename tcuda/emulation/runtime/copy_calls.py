@@ -77,7 +77,7 @@ class CopyCalls:
             duration = costs.kernel(size, 0, timeline.multiprocessors)
             node = Node("memset", duration, fill, (ptr,) if size else (), size, kind="memset")
             if size and (self._races.watcher.follows or self._captures.in_progress):
-                node.accesses = [span(ptr, size, WRITE, "ptr")]
+                node.accesses = [span(ptr, size, WRITE, "a")]  # as fill() of an array names its operand
             self._operations.run(timeline, node, call)
 
     def _copy(self, copy: Copy, stream: int, call: Call) -> None:

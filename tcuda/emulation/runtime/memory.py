@@ -187,7 +187,7 @@ class Memory:
         unwritten = self._contents.unwritten
         if unwritten is None or not size:
             return functools.partial(ctypes.memset, ptr, value, size)
-        accesses = [span(ptr, size, WRITE, "ptr")]
+        accesses = [span(ptr, size, WRITE, "a")]
         noted: Callable[[], object] = unwritten.around(
             functools.partial(ctypes.memset, ptr, value, size), accesses, "memset"
         )

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tcuda import _core
-from tcuda._core import EmulatedMemory, block_allocator
+from tcuda._core import block_allocator
+
+pytestmark = pytest.mark.wings  # the ledger has the memory of an emulated device
 
 
 class StandIn:
@@ -43,7 +45,7 @@ class TestBlockAllocator:
 
     @pytest.fixture
     def ledger(self) -> _core.Ledger:
-        driver = _core.EmulatedDriver([EmulatedMemory(1 << 26)], object())
+        driver = _core.EmulatedDriver([_core.EmulatedMemory(1 << 26)], object())
         return _core.Ledger(driver, 1, _core.Settings(), print, print)
 
     @pytest.fixture

@@ -170,6 +170,7 @@ def show(*values):
     stub.stub_forget_log()
 """
 
+    @pytest.mark.wings
     def test_the_driver_and_the_ledger_begin_and_end_a_capture(
         self, output_of: OutputOf, graph_driver_stub: str
     ) -> None:
@@ -197,6 +198,7 @@ print(ledger.allocate(0, 1000, 22) == older)
             "True",
         ]
 
+    @pytest.mark.wings
     def test_the_nodes_are_kept_and_no_executable_graph_is_made_if_the_caller_wants_so(
         self, output_of: OutputOf, graph_driver_stub: str
     ) -> None:
@@ -211,6 +213,7 @@ show(end(None, True)[0])
             "end 22 in 7",
         ]
 
+    @pytest.mark.wings
     def test_a_begin_that_the_driver_refuses_changes_nothing(self, output_of: OutputOf, graph_driver_stub: str) -> None:
         code = f"""{self.PREPARATION}
 stub.stub_fail(b"begin")
@@ -221,6 +224,7 @@ show(begin())
             "begin 22 2 in 7",
         ]
 
+    @pytest.mark.wings
     @pytest.mark.parametrize("failure", ["ledger", "number"])
     def test_a_begin_that_fails_later_ends_the_capture(
         self, output_of: OutputOf, graph_driver_stub: str, failure: str
@@ -242,6 +246,7 @@ stub.stub_fail(b"")
             "destroy 2000 in 7",
         ]
 
+    @pytest.mark.wings
     @pytest.mark.parametrize(
         ("failing", "call", "calls"),
         [
@@ -264,6 +269,7 @@ show(*end())
             *calls,
         ]
 
+    @pytest.mark.wings
     def test_a_body_that_cannot_be_read_fails_the_end(self, output_of: OutputOf, graph_driver_stub: str) -> None:
         code = f"""{self.PREPARATION}
 begin()

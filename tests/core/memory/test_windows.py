@@ -266,6 +266,7 @@ class TestWhatHasNoWindow:
         assert program.figures()["num_device_free"] == freed + 2
         program.close()
 
+    @pytest.mark.wings
     def test_memory_that_a_race_detector_watches(self, program: Program, blocks: list[int]) -> None:
         detector = _core.RaceDetector(fail)
         program.free(blocks[0], blocks[2])

@@ -742,6 +742,7 @@ print([line for line in work() if "107" in line])
         assert self.lines(output_of, driver_stub, code) == ["check 0 0 1 0", "check 1 0 0 0", "[]"]
 
 
+@pytest.mark.wings
 def test_work_stays_on_the_streams_of_the_program_while_kernels_are_noted(
     output_of: OutputOf, driver_stub: str
 ) -> None:
@@ -760,6 +761,7 @@ for noted in (True, False):
     assert outputs(output_of, driver_stub, code) == ["['copy 8192 4096 40 0 in 7']", "['copy 8192 4096 40 107 in 7']"]
 
 
+@pytest.mark.wings
 def test_kernels_have_notes_while_kernels_are_noted(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 from tcuda._core import for_tests

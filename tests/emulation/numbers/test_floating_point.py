@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import tcuda
 from tcuda.emulation import xp
 from tcuda.emulation.numbers.floating_point import quietly
 
@@ -116,6 +117,7 @@ def test_code_in_a_call_sees_the_variables_of_the_program() -> None:
         quietly(signal.raise_signal, signal.SIGUSR1)
         xp.vectorize(lambda x: (seen.append(own.get()), x)[1])(xp.ones(1))
         xp.fuse(seen_by_fusion)(xp.ones(1))
+        tcuda.synchronize()  # the late schedule calls the functions now
     finally:
         signal.signal(signal.SIGUSR1, before)
         own.reset(token)

@@ -42,6 +42,7 @@ def page_in(shown: dict[str, Any]) -> str:
     return html.unescape(found[1])
 
 
+@pytest.mark.wings
 @pytest.mark.long
 def test_the_cells_of_a_notebook_show_tables_pages_and_texts(tmp_path: Path) -> None:
     cells = (
@@ -94,6 +95,7 @@ def test_the_magics_of_a_notebook_show_a_page_and_the_lines(tmp_path: Path) -> N
     assert report["text/plain"] == "<tcuda.sanitizer.Report: No operation was watched>"
 
 
+@pytest.mark.wings
 @pytest.mark.long
 def test_the_cells_of_the_guide_run(tmp_path: Path) -> None:
     cells = re.findall(r"^```py\n(.*?)^```", PAGE.partition("## Notebooks")[2], re.DOTALL | re.MULTILINE)

@@ -8,15 +8,21 @@ import re
 
 import pytest
 
-from support.race_reports import several
 from support.snapshots import two_devices
 from tcuda._viz import memory
-from tcuda.sanitizer import _page as races
-
-PAGES = {"memory": memory.page(two_devices()), "races": races.render(several())}
 
 
-@pytest.mark.parametrize("text", PAGES.values(), ids=PAGES)
+@pytest.fixture(params=["memory", pytest.param("races", marks=pytest.mark.wings)])
+def text(request: pytest.FixtureRequest) -> str:
+    """A page of each kind."""
+    if request.param == "memory":
+        return memory.page(two_devices())
+    from support.race_reports import several
+    from tcuda.sanitizer import _page
+
+    return _page.render(several())
+
+
 def test_a_page_needs_no_other_file(text: str) -> None:
     text = text.replace("http://www.w3.org/2000/svg", "")  # a name, which no browser loads
     assert "//" not in re.sub(r"(?m)^\s*//.*$|;? // .*$|/\*\*.*?\*/", "", text)  # without comments of the script
@@ -24,7 +30,6 @@ def test_a_page_needs_no_other_file(text: str) -> None:
     assert not re.search(r"@import|url\((?!#)|fetch\(|XMLHttpRequest|\bimport\b\s*[({'\"]", text)
 
 
-@pytest.mark.parametrize("text", PAGES.values(), ids=PAGES)
 def test_a_page_forbids_the_browser_to_load_anything(text: str) -> None:
     (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">', text)
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))

@@ -81,4 +81,4 @@ def test_no_function_is_in_both_lists() -> None:
 
 
 def test_the_core_calls_guarded_functions() -> None:
-    assert {"PyEval_RestoreThread", "PyObject_Call", "PyUnicode_AsUTF8AndSize"} <= functions() & guarded()
+    assert {"PyEval_RestoreThread", "PyObject_Vectorcall", "PyUnicode_AsUTF8AndSize"} <= functions() & guarded()
