@@ -209,6 +209,7 @@ class LaunchFindings(Movable):
                 memory,
                 benign=race.same_value,
                 between=_texts_between(module, first, second),
+                without_fence=race.without_fence,
             ),
             kernel=self._kernel,
             memory=memory,
