@@ -61,6 +61,7 @@ _FLAGS = (
     "-fwrapv",
     "-fsigned-char",  # A char of CUDA has a sign on every host.
     "-ffp-contract=off",  # Else products and sums would have other bits on processors that always have an FMA.
+    "-Wl,-z,now",  # A kernel must not write the addresses of the functions that the module calls.
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
     "-fno-semantic-interposition",  # So the compiler may put functions of the module into their callers.
     "-Wno-attributes",
