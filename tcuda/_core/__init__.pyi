@@ -1322,7 +1322,7 @@ class KernelRace:
 
     @property
     def without_fence(self) -> str:
-        """The access whose thread lacks a fence: ``"first"``, ``"second"`` or ``"both"``; empty if no fence is missing."""
+        """The access whose thread lacks a fence: ``"first"``, ``"second"`` or ``"both"``; empty for other races."""
 
     @property
     def same_value(self) -> bool:

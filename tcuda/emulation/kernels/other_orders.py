@@ -71,8 +71,8 @@ class OtherOrders:
         """Keep the contents of memory that the launch is going to use for the first time."""
         self._before.setdefault((begin, end), ctypes.string_at(begin, end - begin))
 
-    def races(self) -> tuple[list[_core.KernelRace], int]:
-        """Return the races of the first other order that shows any, and the number of the races that it left out.
+    def races(self) -> tuple[list[_core.KernelRace], int, int]:
+        """Return the races of the first other order that shows any, the number of the races left out, and the order.
 
         Raises:
             CUDADriverError: The kernel fails in another order. A block that may wait for a later block is no failure.
@@ -88,16 +88,18 @@ class OtherOrders:
                 races, left_out = races_of(launch, self._kernel.module), launch.races_left_out
                 del launch  # No other launch may overtake the launch.
                 if races:
-                    return races, left_out
+                    return races, left_out, order
                 if failure is not None:
                     raise failure
         finally:
             _restore(after)
-        return [], 0
+        return [], 0, 0
 
 
 def words(order: int) -> str:
-    """Return the words for an order of the blocks and threads."""
+    """Return the words for an order of the blocks and threads; an empty text for the usual order."""
+    if order == 0:
+        return ""
     if order == 1:
         return "in reverse order"
     return f"in the order of the seed {order}"

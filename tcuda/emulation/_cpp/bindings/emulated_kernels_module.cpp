@@ -333,7 +333,7 @@ void bind_races(nb::module_ &module) {
         the place of one for the threads of the block.)")
         .def_prop_ro(
             "without_fence", [](const KernelRace &race) { return side_without_fence(race.missing); }, R"(
-        The access whose thread lacks a fence: ``"first"``, ``"second"`` or ``"both"``; empty if no fence is missing.)")
+        The access whose thread lacks a fence: ``"first"``, ``"second"`` or ``"both"``; empty for other races.)")
         .def_ro("same_value", &KernelRace::same_value,
                 "Whether both accesses write, and have always written the same bytes.")
         .def_ro("count", &KernelRace::count, "The races that were seen between the same two places of the code.")

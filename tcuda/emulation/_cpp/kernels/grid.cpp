@@ -810,6 +810,10 @@ void Grid::describe_failure() {
         describe_deadlock();
     else
         fault_ = {failure_.kind, failure_.text, failure_.file, failure_.function, failure_.line, {failure_.code}};
+    if (fault_.kind == "timeout" && block_place_ + 1 != blocks_)
+        fault_.text += ". The block may wait for a block that has not begun: the blocks of an emulated device run one "
+                       "after another, so a block can wait for earlier blocks only. Let the blocks take their numbers "
+                       "from a counter by atomicAdd(), in place of blockIdx";
 }
 
 std::string Grid::reason_of(const Fiber &fiber) {
