@@ -24,6 +24,7 @@ from tcuda.emulation.rtc import (
     linked_libraries,
     missing_headers,
     operators,
+    own_headers,
     precompiled,
     source,
     support,
@@ -287,6 +288,7 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     expanded = _expanded(request, common, used, folder)
     compiled = request.code if expanded is None else expanded
     _require_supported(request, translated, compiled)
+    common = [*own_headers.placed(request.code, translated.include, folder), *common]
     path = folder / FILE
     listed = source.kernels(compiled)
     prepared, registered = source.prepared(request.code), _registrations(listed, request.names)
