@@ -684,15 +684,15 @@ void RaceFinder::note_write_after_atomic(AccessStamp written) {
     }
 }
 
-// Whether each access is atomic, or stands where several threads write what they use by atomic functions: there an
-// atomic function is missing, and no one thread sets the memory up.
+// Whether one access is atomic, and the other stands where several threads write what they use by atomic functions, or
+// both stand there: there an atomic function is missing, and no one thread sets the memory up.
 bool RaceFinder::is_plain_part_of_atomic(AccessStamp first, AccessStamp second) const {
     const bool near = clock_.of_this_block(first);
     const auto fits = [&](AccessStamp stamp) {
         const CodeSites::Site &site = sites_[stamps::site(stamp)];
         return is_atomic(site.kind) || site.several_after_atomic || (site.blocks_after_atomic && !near);
     };
-    return fits(first) && fits(second);
+    return fits(first) && fits(second) && !(is_atomic(kind(first)) && is_atomic(kind(second)));
 }
 
 // Races
@@ -795,15 +795,15 @@ Missing RaceFinder::missing(AccessStamp first, std::uintptr_t address) const {
     const auto knows = [&](HandOvers::Also also) {
         return hand_overs_.knows(thread_, first, address, !is_plain(kind_of_first), also);
     };
-    if (!near) {
-        const bool narrow = is_of_block(kind_of_first) || is_of_block(kind_);
-        if ((narrow && !is_plain(kind_of_first) && !is_plain(kind_)) || knows(HandOvers::Also::small_scopes))
-            return Missing::scope;
-    }
-    if (near && is_volatile(kind_of_first) && is_volatile(kind_) && of_same_warp(first, now_))
-        return Missing::warp_barrier;
+    if (!near && knows(HandOvers::Also::small_scopes))
+        return Missing::scope;
     if (knows(HandOvers::Also::without_fence))
         return Missing::fence_of_second;
+    const bool narrow = is_of_block(kind_of_first) || is_of_block(kind_);
+    if (!near && narrow && !is_plain(kind_of_first) && !is_plain(kind_))
+        return Missing::scope;
+    if (near && is_volatile(kind_of_first) && is_volatile(kind_) && of_same_warp(first, now_))
+        return Missing::warp_barrier;
     const auto [guess, seen] = hints_.about(thread_, first, address);
     if (guess == HandOverHints::Guess::likely)
         return hand_overs_.has_fenced_since(thread_, seen) ? Missing::fence_of_first : Missing::fence;
