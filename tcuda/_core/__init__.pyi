@@ -1370,6 +1370,10 @@ class KernelRace:
         """
 
     @property
+    def without_fence(self) -> str:
+        """The access whose thread lacks a fence: ``"first"``, ``"second"`` or ``"both"``; empty for other races."""
+
+    @property
     def same_value(self) -> bool:
         """Whether both accesses write, and have always written the same bytes."""
 

@@ -34,6 +34,7 @@ def missing_in_kernel(
     *,
     benign: bool = False,
     between: Sequence[str] = (),
+    without_fence: str = "both",
 ) -> Missing:
     """Return what would order two accesses of one kernel.
 
@@ -44,6 +45,7 @@ def missing_in_kernel(
         memory: The memory of both.
         benign: Whether both write the same value.
         between: The lines of the source between the two accesses.
+        without_fence: The access whose thread lacks a fence: ``"first"``, ``"second"`` or ``"both"``.
 
     Raises:
         ValueError: ``missing`` is none of these words.
@@ -62,7 +64,7 @@ def missing_in_kernel(
     if missing == "atomic":
         return _atomic(first, second, memory)
     if missing == "fence":
-        return _fence(first, second)
+        return _fence(first, second, without_fence)
     if missing == "scope":
         return _scope(first, second)
     raise ValueError(f"missing must be 'barrier', 'warp barrier', 'atomic', 'fence' or 'scope'; got {missing!r}.")
@@ -102,13 +104,15 @@ def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMem
     return Missing(call, None, f"An atomic function, such as `{call}`, in {lines} lets no update get lost.")
 
 
-def _fence(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
+def _fence(first: KernelRaceAccess, second: KernelRaceAccess, without_fence: str) -> Missing:
     call = "__threadfence()"
-    sentence = (
-        f"Two fences order them: `{call}` between {_line(first)} and the atomic function that hands the memory over, "
-        f"and `{call}` between the atomic function that takes the memory and {_line(second)}."
-    )
-    return Missing(call, second.line, sentence)
+    early = f"`{call}` between {_line(first)} and the atomic function that hands the memory over"
+    late = f"`{call}` between the atomic function that takes the memory and {_line(second)}"
+    if without_fence == "first":
+        return Missing(call, first.line, f"The thread that hands the memory over lacks a fence: {early}.")
+    if without_fence == "second":
+        return Missing(call, second.line, f"The thread that takes the memory lacks a fence: {late}.")
+    return Missing(call, second.line, f"Two fences order them: {early}, and {late}.")
 
 
 def _scope(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:

@@ -221,6 +221,8 @@ class KernelRace(KernelFinding, Race):
     Attributes:
         kernel: The name of the kernel.
         memory: The memory that both threads use.
+        order: The order of the blocks and threads in which the emulated kernel ran, in words such as ``"in reverse
+            order"``; an empty text for the usual order.
 
     Example:
         >>> import tcuda.emulation
@@ -237,6 +239,7 @@ class KernelRace(KernelFinding, Race):
     """
 
     previous: KernelRaceAccess
+    order: str = ""
 
     @property
     def accesses(self) -> tuple[KernelRaceAccess, ...]:
@@ -262,7 +265,7 @@ class KernelRace(KernelFinding, Race):
         return f"{self._first_line}\n{self.details}"
 
     def _data(self) -> dict[str, Any]:
-        return {**super()._data(), "benign": self.benign}
+        return {**super()._data(), "benign": self.benign, "order": self.order}
 
 
 def _side_text(side: Mapping[str, Any]) -> str:

@@ -137,7 +137,8 @@ def _children(processes: Sequence[int]) -> str:
 
 def _title(finding: Mapping[str, Any]) -> str:
     if "kernel" in finding:
-        return str(finding["kind"].replace("a kernel", f"the kernel `{finding['kernel']}`"))
+        order = f" whose threads run {finding['order']}" if finding.get("order") else ""
+        return str(finding["kind"].replace("a kernel", f"the kernel `{finding['kernel']}`{order}"))
     kind = "use after free" if finding["use_after_free"] else finding["kind"]
     return f"{'possible ' if finding['doubt'] else ''}{kind}"
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import tcuda
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -249,3 +251,69 @@ template <> struct Size<float16> { static const int value = 2; };
 template <> struct Size<bfloat16> { static const int value = 3; };
 """
     assert stored(xp, "10 * Size<float16>::value + Size<bfloat16>::value", before) == 23
+
+
+DYNAMIC = """\
+template <typename T> __device__ T* dynamic() {
+    extern __shared__ __align__(16) char bytes[];
+    return reinterpret_cast<T*>(bytes);
+}
+"""
+STORES = """\
+#pragma once
+#include "deep/dynamic.cuh"
+__device__ void store(int value) {
+    extern __shared__ int many[];
+    many[threadIdx.x] = value;
+}
+"""
+READS = """
+#include <stores.cuh>
+#include "stores.cuh"
+extern "C" __global__ void f(int* x) {
+    store(x[threadIdx.x]);
+    __syncthreads();
+    x[threadIdx.x] = dynamic<int>()[31 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture
+def with_shared_memory(tmp_path: Path) -> tuple[str, ...]:
+    """The options that find headers with dynamic shared memory."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "dynamic.cuh").write_text(DYNAMIC)
+    (tmp_path / "stores.cuh").write_text(STORES)
+    return (f"-I{tmp_path}",)
+
+
+def test_headers_of_the_program_may_declare_dynamic_shared_memory(with_shared_memory: tuple[str, ...], xp: Any) -> None:
+    x = xp.arange(32, dtype=xp.int32)
+    xp.RawModule(code=READS, options=with_shared_memory).get_function("f")((1,), (32,), (x,), shared_mem=128)
+    assert x.get().tolist() == list(range(31, -1, -1))
+
+
+@pytest.mark.emulated
+@pytest.mark.usefixtures("kernels_are_searched")
+def test_a_race_in_a_header_has_the_line_of_the_header(
+    with_shared_memory: tuple[str, ...], tmp_path: Path, xp: Any
+) -> None:
+    x = xp.arange(32, dtype=xp.int32)
+    code = READS.replace("__syncthreads();", "")
+    with tcuda.sanitizer.check(mode="collect") as report:
+        xp.RawModule(code=code, options=with_shared_memory).get_function("f")((1,), (32,), (x,), shared_mem=128)
+    (race,) = report.races
+    assert isinstance(race, tcuda.sanitizer.KernelRace)
+    assert {access.line[1:] for access in race.accesses if access.line is not None} == {
+        (str(tmp_path / "stores.cuh"), 5),
+        ("kernel.cu", 7),
+    }
+
+
+def test_an_error_in_a_header_has_the_line_of_the_header(
+    with_shared_memory: tuple[str, ...], tmp_path: Path, xp: Any
+) -> None:
+    (tmp_path / "stores.cuh").write_text(f"{STORES}int wrong = ;\n")
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - CuPy and emulated devices have classes of their own
+        xp.RawModule(code=READS, options=with_shared_memory).get_function("f")
+    assert f"{tmp_path / 'stores.cuh'}" in str(caught.value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.cpp_compilers import needs_gcc
 from support.environments import environment
 from tcuda.sanitizer import KernelRace, KernelRaceError, check
 
@@ -113,6 +114,28 @@ def test_a_wrong_kernel_is_found_at_its_lines(name: str, xp: Any) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_right_kernel_is_not_accused(name: str, xp: Any) -> None:
     launch(xp, name, right=True)  # raises an error for a race
+
+
+UNUSED = {
+    "a read": "int a = count[0]; if (threadIdx.x == 1) count[0] = 1;",
+    "a read of shared memory": (
+        "__shared__ float s[64]; s[threadIdx.x] = 1; float v = s[threadIdx.x ^ 1]; x[threadIdx.x] = s[threadIdx.x];"
+    ),
+    "a read in a condition": "if (count[0] == 2) {} if (threadIdx.x == 1) count[0] = 1;",
+    "a sum": "float sum = 0; for (int i = 0; i < 4; i++) sum += out[i]; if (threadIdx.x == 1) out[2] = 1;",
+    "a structure": "struct P { float a, b; }; P p = *(P*)x; if (threadIdx.x == 1) x[1] = 2;",
+    "writes of a shared variable": "__shared__ int last; last = threadIdx.x;",
+    "a write": "x[threadIdx.x] = 2; x[threadIdx.x ^ 1] = 3; x[threadIdx.x] = 4;",
+}
+
+
+@needs_gcc  # clang leaves such accesses out before its checks are added
+@pytest.mark.parametrize("name", UNUSED)
+def test_an_access_whose_value_nothing_uses_races_too(name: str, xp: Any) -> None:
+    with pytest.raises(KernelRaceError):
+        xp.RawKernel(source(UNUSED[name], "", right=True), "kernel")(
+            (1,), (64,), (xp.ones(64, "f"), xp.zeros(4, "f"), xp.zeros(1, "i"))
+        )
 
 
 def test_the_error_comes_after_the_kernel_has_run(xp: Any) -> None:

@@ -45,6 +45,36 @@ def test_a_kernel_works_after_its_failure(fails: int, xp: Any) -> None:
     assert x.get().tolist() == list(range(32, 0, -1))
 
 
+SCRIBBLES = """
+__device__ int number[4] = {1, 2, 3, 4};
+__device__ __noinline__ int* chosen(int* one, int* other, bool first) { return first ? one : other; }
+extern "C" __global__ void f(int* x, int way) {
+    __shared__ int s[4];
+    int* p = chosen(number, s, way < 0);
+    s[threadIdx.x % 4] = 1;
+    x[0] = s[0];
+    if (way != 0)
+        for (long i = 0; i < 1 << 24; i++) p[way * i] = 0x41414141;
+}
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("checks", ["1", "memory,races", "memory,init"])
+@pytest.mark.parametrize("way", [1, -1, 16, -16, 1000])
+def test_a_kernel_that_writes_over_its_module_fails_alone(
+    way: int, checks: str, xp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", checks)
+    kernel = xp.RawKernel(SCRIBBLES, "f")
+    x = xp.zeros(4, dtype=xp.int32)
+    for _ in range(2):
+        with pytest.raises(tcuda.AcceleratorError), synchronized():
+            kernel((1,), (1,), (x, xp.int32(way)))
+        kernel((1,), (1,), (x, xp.int32(0)))
+        assert x.get().tolist() == [1, 0, 0, 0]
+
+
 def test_threads_launch_one_kernel_at_once(xp: Any) -> None:
     kernel = xp.RawKernel(CODE, "f")
     arrays = [xp.zeros(32, dtype=xp.int32) for _ in range(4)]

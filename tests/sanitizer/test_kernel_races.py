@@ -193,6 +193,11 @@ def test_a_report_as_data_has_all_of_a_race(program: Program) -> None:
         ({"missing": "fence", "lines": (3, 4)}, "__threadfence()", "Two fences order them: `__threadfence()` between "
          "line 3 and the atomic function that hands the memory over, and `__threadfence()` between the atomic function "
          "that takes the memory and line 4."),
+        ({"missing": "fence", "without_fence": "first", "lines": (3, 4)}, "__threadfence()", "The thread that hands "
+         "the memory over lacks a fence: `__threadfence()` between line 3 and the atomic function that hands the "
+         "memory over."),
+        ({"missing": "fence", "without_fence": "second", "lines": (3, 4)}, "__threadfence()", "The thread that takes "
+         "the memory lacks a fence: `__threadfence()` between the atomic function that takes the memory and line 4."),
         ({"missing": "scope", "lines": (5, 5), "kinds": ("atomic", "atomic"), "block": (1, 0, 0)}, "atomicAdd()",
          "`atomicAdd_block()` in line 5 needs device scope: `atomicAdd()` holds for all blocks of the device."),
         ({"missing": "scope", "lines": (3, 4)}, "device scope", "What orders line 3 and line 4 holds for one block, "

@@ -38,6 +38,7 @@ class MadeRace:
     same_value: bool = False
     count: int = 1
     shared: bool = False
+    without_fence: str = "both"
 
 
 class _Core:

@@ -11,6 +11,7 @@ from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import cuda
 from tcuda.emulation.kernels import kernel_accesses, memory_access
 from tcuda.emulation.kernels.launch_failures import BARRIER
+from tcuda.emulation.kernels.other_orders import words
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
 from tcuda.emulation.kernels.volatile_races import races_of
 
@@ -214,10 +215,12 @@ class RacesOfThreads(LaunchCheck):
 
     def tell(self) -> None:
         """Tell the races, of another order if the usual one has shown none."""
+        order = 0
         if self._others is not None:
-            self._races, self._left_out = self._others.races()
+            self._races, self._left_out, order = self._others.races()
         if self._races:
-            self._findings.tell_races(self._races, self._left_out, self._kernel.module, self._kernel.call)
+            module, call = self._kernel.module, self._kernel.call
+            self._findings.tell_races(self._races, self._left_out, module, call, words(order))
 
 
 class MemoryCheck:

@@ -115,7 +115,9 @@ class LaunchFindings(Movable):
         made._allocations = {}
         return made
 
-    def tell_races(self, races: Sequence[_core.KernelRace], left_out: int, module: SourceFacts, call: str) -> None:
+    def tell_races(
+        self, races: Sequence[_core.KernelRace], left_out: int, module: SourceFacts, call: str, order: str = ""
+    ) -> None:
         """Tell the races of the launch to the check of the running code.
 
         Args:
@@ -123,6 +125,7 @@ class LaunchFindings(Movable):
             left_out: The number of races that the launch has not kept.
             module: The module of the kernel.
             call: The text of the launch.
+            order: The order of the blocks and threads, in words; empty for the usual order.
 
         Raises:
             CUDASanitizerErrors: The mode of the check is ``"raise"``.
@@ -136,7 +139,10 @@ class LaunchFindings(Movable):
         lines = iter(module.lines(offsets))
         stream = stream_names((self._device, self._stream), None).current
         assert stream is not None
-        found = [FoundInKernel(self._race(race, next(lines), next(lines), module, stream), race.count) for race in kept]
+        found = [
+            FoundInKernel(self._race(race, next(lines), next(lines), module, stream, order), race.count)
+            for race in kept
+        ]
         tell_findings_of_kernel(_merged(found), lambda told: KernelRaceError(told, call, left_out))
 
     def tell_unwritten(
@@ -186,6 +192,7 @@ class LaunchFindings(Movable):
         second_line: tuple[str, int] | None,
         module: SourceFacts,
         stream: StreamName,
+        order: str,
     ) -> KernelRace:
         overlap = race.address, race.size
         view, allocation = self._view(race.address, race.size, module, shared=race.shared)
@@ -209,9 +216,11 @@ class LaunchFindings(Movable):
                 memory,
                 benign=race.same_value,
                 between=_texts_between(module, first, second),
+                without_fence=race.without_fence,
             ),
             kernel=self._kernel,
             memory=memory,
+            order=order,
         )
 
     def _access(

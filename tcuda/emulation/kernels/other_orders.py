@@ -71,46 +71,47 @@ class OtherOrders:
         """Keep the contents of memory that the launch is going to use for the first time."""
         self._before.setdefault((begin, end), ctypes.string_at(begin, end - begin))
 
-    def races(self) -> tuple[list[_core.KernelRace], int]:
-        """Return the races of the first other order that shows any, and the number of the races that it left out.
+    def races(self) -> tuple[list[_core.KernelRace], int, int]:
+        """Return the races of the first other order that shows any, the number of the races left out, and the order.
 
         Raises:
             CUDADriverError: The kernel fails in another order. A block that may wait for a later block is no failure.
         """
         patience = _LEAST + _LONGEST * (time.perf_counter() - self._begin)
-        after = dict(self._before)
-        for begin, end in _changed(self._before):
-            after[begin, end] = ctypes.string_at(begin, end - begin)
+        changed = _changed(self._before)
+        after = self._before | {(begin, end): ctypes.string_at(begin, end - begin) for begin, end in changed}
         try:
             for order in range(1, self._orders):
-                _restore(self._before)
+                _write(self._before, changed if order == 1 else _changed(self._before))
                 launch, failure = self._run(order, patience)
                 races, left_out = races_of(launch, self._kernel.module), launch.races_left_out
                 del launch  # No other launch may overtake the launch.
                 if races:
-                    return races, left_out
+                    return races, left_out, order
                 if failure is not None:
                     raise failure
         finally:
-            _restore(after)
-        return [], 0
+            _write(after, _changed(after))
+        return [], 0, 0
 
 
 def words(order: int) -> str:
-    """Return the words for an order of the blocks and threads."""
+    """Return the words for an order of the blocks and threads; an empty text for the usual order."""
+    if order == 0:
+        return ""
     if order == 1:
         return "in reverse order"
     return f"in the order of the seed {order}"
 
 
 def _changed(contents: dict[tuple[int, int], bytes]) -> list[tuple[int, int]]:
-    """Return the memory that has other contents now."""
+    """Return the memory that has other contents now. To compare takes less time than to write."""
     return [place for place, kept in contents.items() if _compare(place[0], kept, len(kept)) != 0]
 
 
-def _restore(contents: dict[tuple[int, int], bytes]) -> None:
-    """Write the contents to the memory, where they differ. To compare takes less time than to write."""
-    for place in _changed(contents):
+def _write(contents: dict[tuple[int, int], bytes], places: Iterable[tuple[int, int]]) -> None:
+    """Write the contents of some places to the memory."""
+    for place in places:
         ctypes.memmove(place[0], contents[place], len(contents[place]))
 
 

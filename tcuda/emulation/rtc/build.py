@@ -24,6 +24,7 @@ from tcuda.emulation.rtc import (
     linked_libraries,
     missing_headers,
     operators,
+    own_headers,
     precompiled,
     source,
     support,
@@ -61,6 +62,7 @@ _FLAGS = (
     "-fwrapv",
     "-fsigned-char",  # A char of CUDA has a sign on every host.
     "-ffp-contract=off",  # Else products and sums would have other bits on processors that always have an FMA.
+    "-Wl,-z,now",  # A kernel must not write the addresses of the functions that the module calls.
     "-Wl,-Bsymbolic",  # A module uses its own functions and variables, also where another module has the same names.
     "-fno-semantic-interposition",  # So the compiler may put functions of the module into their callers.
     "-Wno-attributes",
@@ -286,6 +288,7 @@ def _compiled(request: Request, translated: Options, used: Compiler, checked: bo
     expanded = _expanded(request, common, used, folder)
     compiled = request.code if expanded is None else expanded
     _require_supported(request, translated, compiled)
+    common = [*own_headers.placed(request.code, translated.include, folder), *common]
     path = folder / FILE
     listed = source.kernels(compiled)
     prepared, registered = source.prepared(request.code), _registrations(listed, request.names)

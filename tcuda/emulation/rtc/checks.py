@@ -52,7 +52,9 @@ class _Flags(NamedTuple):
             the whole process.
         indices: The checks of indices, divisions and the stack.
         races: The flags that tell a launch where each access is. Hoisting, sinking and merging of code would make one
-            access of two equal accesses on different ways through the kernel, and so lose a line.
+            access of two equal accesses on different ways through the kernel, and so lose a line. A read whose value
+            nothing uses and a write that is overwritten are races too, so no pass may leave them out before the checks
+            are added.
         lines: The flags that give a library the lines of its source. Reports need no other debug information.
     """
 
@@ -88,7 +90,10 @@ _GCC = _Flags(
         "-fno-sanitize-recover=bounds,integer-divide-by-zero,signed-integer-overflow,object-size",
         _STACK,
     ),
-    races=("-fno-code-hoisting", "-fno-tree-sink", "-fno-tree-tail-merge", "-fno-crossjumping"),
+    races=(
+        *("-fno-code-hoisting", "-fno-tree-sink", "-fno-tree-tail-merge", "-fno-crossjumping"),
+        *("-fno-tree-dce", "-fno-tree-dse"),
+    ),
 )
 _CLANG = _Flags(
     accesses=(

@@ -514,10 +514,10 @@ def test_a_look_back_needs_a_fence_on_both_sides() -> None:
     sums = ints()
     assert races_of(kernel(LOOK_BACK.format(acquire=fence, release=fence), used), sums, ints(), grid=20) == []
     assert sums[:20].tolist() == list(range(1, 21))
-    for acquire, release in (("", fence), (fence, ""), ("", "")):
+    for acquire, release, lacks in (("", fence, "second"), (fence, "", "first"), ("", "", "both")):
         found = one(races_of(kernel(LOOK_BACK.format(acquire=acquire, release=release), used), ints(), ints(), grid=20))
         assert found.lines == ("read: before = sums[blockIdx.x - 1];", "write: sums[blockIdx.x] = before + 1;")
-        assert found.missing == "fence"
+        assert (found.missing, found.race.without_fence) == ("fence", lacks)
 
 
 def test_what_a_thread_has_learned_is_handed_on() -> None:

@@ -9,7 +9,7 @@ import pytest
 import tcuda
 from tcuda.emulation.kernels import other_orders
 from tcuda.emulation.kernels.other_orders import OtherOrders
-from tcuda.sanitizer import KernelRaceError
+from tcuda.sanitizer import KernelRace, KernelRaceError, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +64,20 @@ def test_a_lock_without_a_fence_is_found_whichever_block_lacks_the_fence(xp: Any
 def test_a_lock_without_a_fence_is_found_whichever_thread_lacks_the_fence(xp: Any, fences: tuple[int, int]) -> None:
     with pytest.raises(KernelRaceError, match="fence"):
         launch(xp, LOCK_OF_THREADS % fences, threads=96)
+
+
+@pytest.mark.parametrize(
+    ("first", "order", "words"), [(1, "", ""), (0, "in reverse order", " whose threads run in reverse order")]
+)
+def test_a_race_of_another_order_names_the_order(xp: Any, first: int, order: str, words: str) -> None:
+    with check(mode="collect") as report:
+        launch(xp, LOCK_OF_BLOCKS % (first, 9), blocks=2)
+    (race,) = report.races
+    assert isinstance(race, KernelRace)
+    assert race.order == order
+    assert str(race).startswith(f"Race in the kernel `kernel`{words}: two threads use")
+    (data,) = report.as_dict()["races"]
+    assert (data["order"], data["words"]["title"]) == (order, f"race in the kernel `kernel`{words}")
 
 
 def test_right_locks_are_not_accused(xp: Any) -> None:

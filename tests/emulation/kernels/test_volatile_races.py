@@ -88,6 +88,19 @@ def test_a_volatile_write_races_with_an_atomic_function_of_another_warp(xp: Any,
         run(xp, code, blocks=1, threads=64)
 
 
+@pytest.mark.parametrize("wait", ["while (flag[0] == 0) {}", "if (flag[0] == 0) return;"])
+def test_a_write_right_behind_a_fence_is_one_of_a_flag_only_if_a_loop_polls(xp: Any, wait: str) -> None:
+    code = HEAD + (
+        "    if (threadIdx.x == 0) {\n        __threadfence();\n        flag[0] = 1;\n    } else {\n"
+        f"        {wait}\n    }}\n}}\n"
+    )
+    if wait.startswith("while"):
+        run(xp, code, blocks=1, threads=2)
+        return
+    with pytest.raises(KernelRaceError, match="flag"):
+        run(xp, code, blocks=1, threads=2)
+
+
 def test_a_flag_of_a_block_that_a_loop_polls_is_no_race(xp: Any) -> None:
     code = HEAD + (
         "    if (threadIdx.x == 0) {\n        data[0] = 7;\n        __threadfence_block();\n"

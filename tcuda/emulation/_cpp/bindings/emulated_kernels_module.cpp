@@ -286,9 +286,24 @@ std::string name_of(Missing missing) {
     case Missing::atomic:
         return "atomic";
     case Missing::fence:
+    case Missing::fence_of_first:
+    case Missing::fence_of_second:
         return "fence";
     default:
         return "scope";
+    }
+}
+
+std::string side_without_fence(Missing missing) {
+    switch (missing) {
+    case Missing::fence:
+        return "both";
+    case Missing::fence_of_first:
+        return "first";
+    case Missing::fence_of_second:
+        return "second";
+    default:
+        return "";
     }
 }
 
@@ -316,6 +331,9 @@ void bind_races(nb::module_ &module) {
 
         ``"fence"`` is a fence beside an atomic function, and ``"scope"`` is a function for all threads of the device in
         the place of one for the threads of the block.)")
+        .def_prop_ro(
+            "without_fence", [](const KernelRace &race) { return side_without_fence(race.missing); }, R"(
+        The access whose thread lacks a fence: ``"first"``, ``"second"`` or ``"both"``; empty for other races.)")
         .def_ro("same_value", &KernelRace::same_value,
                 "Whether both accesses write, and have always written the same bytes.")
         .def_ro("count", &KernelRace::count, "The races that were seen between the same two places of the code.")

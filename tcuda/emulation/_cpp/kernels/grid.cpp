@@ -94,7 +94,9 @@ void Grid::prepare() {
     // Dynamic shared memory beyond the size of the launch is no memory of the block.
     const abi::Range library = module_.range();
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
-    memory_.admit_own({library.begin, shared});
+    const abi::Range headers = module_.headers();
+    memory_.admit_own({library.begin, headers.begin});
+    memory_.admit_own({headers.end, shared});
     memory_.admit_own({shared, shared + launch_.shared_bytes});
     memory_.admit_own({shared + abi::shared_capacity, library.end});
     std::fill_n(interface_.slots, abi::slot_count, abi::Span{});
@@ -713,6 +715,10 @@ abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool w
             const abi::Span &slot = interface_.slots[abi::slot_place(reinterpret_cast<std::uintptr_t>(site))];
             return {slot.begin, __atomic_load_n(&slot.bytes, __ATOMIC_RELAXED)};
         }
+        // A kernel reads variables of the headers, such as the index of the thread.
+        const abi::Range headers = module_.headers();
+        if (!write && address >= headers.begin && address + size <= headers.end)
+            return {headers.begin, headers.end - headers.begin};
         Fiber *fiber = current_;
         access_ = {address, size, write, code_of(site)};
         thread_ = *interface_.thread;
@@ -750,6 +756,7 @@ void Grid::interrupt() {
             __atomic_store_n(&interface_.records[place].read_bytes, 0, __ATOMIC_RELAXED);
         }
     __atomic_store_n(interface_.own_bytes, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(interface_.written_bytes, 0, __ATOMIC_RELAXED);
 }
 
 bool Grid::take_interruption() {
@@ -782,6 +789,7 @@ void Grid::use_own_memory() {
     const bool all = (!launch_.recorded || launch_.variables.empty()) && !marks_own_;
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
     *interface_.own_bytes = all ? shared - module_.range().begin : 0;
+    *interface_.written_bytes = all ? shared - module_.headers().end : 0;
 }
 
 // Failures
@@ -802,6 +810,10 @@ void Grid::describe_failure() {
         describe_deadlock();
     else
         fault_ = {failure_.kind, failure_.text, failure_.file, failure_.function, failure_.line, {failure_.code}};
+    if (fault_.kind == "timeout" && block_place_ + 1 != blocks_)
+        fault_.text += ". The block may wait for a block that has not begun: the blocks of an emulated device run one "
+                       "after another, so a block can wait for earlier blocks only. Let the blocks take their numbers "
+                       "from a counter by atomicAdd(), in place of blockIdx";
 }
 
 std::string Grid::reason_of(const Fiber &fiber) {

@@ -46,6 +46,11 @@ public:
     const abi::Module &interface() const { return *interface_; }
     // The memory of the library: code, constants and variables.
     abi::Range range() const { return range_; }
+    // The variables of the headers, in this memory.
+    abi::Range headers() const {
+        return {reinterpret_cast<std::uintptr_t>(interface_->headers_begin),
+                reinterpret_cast<std::uintptr_t>(interface_->headers_end)};
+    }
     // The parts of this memory that can be read.
     const std::vector<Segment> &segments() const { return segments_; }
 

@@ -14,7 +14,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 9;
+constexpr unsigned version = 10;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned heap_capacity = 8u << 20;
 constexpr unsigned slot_count = 256;         // a power of two
@@ -134,7 +134,10 @@ struct Module {
     RaceNotes *races;     // null if the module is not compiled for the search for races
     unsigned char *heap;  // [heap_capacity]: the memory of malloc and new
     char *dynamic_shared; // [shared_capacity]
-    Address *own_bytes;   // the memory of the module that ends where the dynamic shared memory begins
+    // The memory of the module that ends where the dynamic shared memory begins: the bytes that a kernel may read, and
+    // those that a kernel may write.
+    Address *own_bytes, *written_bytes;
+    const char *headers_begin, *headers_end; // the variables of the headers, which a kernel must not write
     unsigned *dynamic_shared_size;
     bool *printed; // whether a thread has printed since the core last looked
     const Kernel *const *kernels;

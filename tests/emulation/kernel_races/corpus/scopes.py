@@ -135,6 +135,96 @@ def parts_by_fences_of_threads() -> Launch:
 
 
 @program(r"""
+__global__ void KERNEL(const int* x, int* part, int* flag, int* count, int* turn, int* y) {
+    __shared__ int b;
+    int t = threadIdx.x;
+    if (t == 0) b = atomicAdd(turn, 1);
+    __syncthreads();
+    if (t == 0 && b == 0) {
+        part[0] = x[0];  // A
+        __threadfence_block();  // missing fence: ;
+        atomicExch(flag, 1);
+    }
+    if (t == 32 && b == 0) {
+        while (atomicAdd(flag, 0) == 0) {}
+        __threadfence();  // missing fence (between): ;
+        // missing scope (block): __threadfence_block();
+        atomicExch(count, 1);
+    }
+    if (t == 0 && b == 1) {
+        while (atomicAdd(count, 0) == 0) {}
+        // missing scope (other): while (atomicAdd(flag, 0) == 0) {}
+        __threadfence();  // missing fence (last): ;
+        y[0] = part[0];  // B
+    }
+}
+""")
+def through_a_thread_of_the_block_to_another_block() -> Launch:
+    x = numbers(1)
+    return Launch(2, 64, x, ZERO, ZERO, ZERO, ZERO, Out(x))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, volatile int* part, int* count, int* turn, int* y) {
+    __shared__ int b;
+    int t = threadIdx.x;
+    if (t == 0) b = atomicAdd(turn, 1);
+    __syncthreads();
+    if (t == 0 && b == 0) {
+        part[0] = x[0];  // A(taken)
+        __threadfence_block();
+        atomicExch(count, 1);
+    }
+    if (t == 32 && b == 0) {
+        while (atomicAdd(count, 0) != 1) {}
+        __threadfence_block();  // missing fence (taken): ;
+        part[0] += x[1];  // A B(taken)
+        __threadfence();  // missing fence (given): ;
+        atomicExch(count, 2);
+    }
+    if (t == 0 && b == 1) {
+        while (atomicAdd(count, 0) != 2) {}
+        __threadfence();  // missing fence: ;
+        y[0] = part[0];  // B
+    }
+}
+""")
+def one_counter_for_threads_and_blocks() -> Launch:
+    x = numbers(2)
+    return Launch(2, 64, x, ZERO, ZERO, ZERO, Out([x.sum()]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* lock, volatile int* sum) {
+    if (threadIdx.x != 0) return;
+    while (atomicCAS(lock, 0, 1) != 0) {}
+    __threadfence();  // missing fence (taken): ;
+    sum[0] = sum[0] + x[blockIdx.x];  // A B
+    __threadfence();  // missing fence: ;
+    atomicExch(lock, 0);
+}
+""")
+def volatile_sum_under_a_lock() -> Launch:
+    x = numbers(3)
+    return Launch(3, 32, x, ZERO, Out([x.sum()]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* lock, volatile int* last) {
+    if (threadIdx.x % 32 != 0) return;
+    while (atomicCAS_block(lock, 0, 1) != 0) {}
+    __threadfence_block();
+    last[0] = x[threadIdx.x];  // A B
+    __threadfence_block();  // missing fence: ;
+    atomicExch_block(lock, 0);
+}
+""")
+def volatile_write_right_behind_a_fence() -> Launch:
+    x = np.full(64, 7, np.int32)
+    return Launch(1, 64, x, ZERO, Out([7]))
+
+
+@program(r"""
 __global__ void KERNEL(const int* x, int* y) {
     __shared__ int part[32];
     int lane = threadIdx.x;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "emulation/_cpp/kernels/races/block_clock.hpp"
@@ -20,8 +21,8 @@ public:
 
     enum class Guess : unsigned char { none, perhaps, likely };
     // Whether the thread has seen a write, to another place than that of the race, that the other thread made after its
-    // access.
-    Guess about(unsigned thread, AccessStamp other, std::uintptr_t address) const;
+    // access; and when the thread saw the write.
+    std::pair<Guess, BlockTime> about(unsigned thread, AccessStamp other, std::uintptr_t address) const;
 
 private:
     static constexpr unsigned places = 2048, most_seen = 64, words = 4;
@@ -38,7 +39,7 @@ private:
     };
     struct Seen {
         unsigned thread;
-        std::uint32_t generation;
+        BlockTime at;
         Writer writer;
         std::uint32_t place;
     };

@@ -9,6 +9,7 @@ namespace {
 // A search that looks at more entries takes the access for known: nobody shall be accused without a proof.
 constexpr std::size_t most_entries = 4096;
 constexpr std::size_t most_entries_of_log = 1u << 16; // beyond them, a thread has one entry for each fence
+constexpr std::size_t most_imports = 64; // of a log in another log, beyond the last one
 
 } // namespace
 
@@ -104,7 +105,7 @@ void HandOvers::read(unsigned thread, std::uintptr_t address, abi::Scope scope) 
     add(pending_[thread], {found->second, count, scope == abi::Scope::device});
 }
 
-bool HandOvers::write(unsigned thread, std::uintptr_t address, abi::Scope scope, bool updates) {
+bool HandOvers::write(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Scope scope, bool updates) {
     if (!any_mark_ && logs_.empty())
         return false;
     const auto found = log_of_.find(address);
@@ -125,6 +126,8 @@ bool HandOvers::write(unsigned thread, std::uintptr_t address, abi::Scope scope,
     if (fresh) {
         log_of_[address] = static_cast<std::uint32_t>(logs_.size());
         logs_.emplace_back();
+        logs_.back().address = address;
+        logs_.back().size = size;
     }
     const std::uint32_t number = log_of_[address];
     Log &log = logs_[number];
@@ -145,6 +148,7 @@ bool HandOvers::write(unsigned thread, std::uintptr_t address, abi::Scope scope,
     }
     log.of_block[entry.block].push_back(static_cast<std::uint32_t>(log.entries.size()));
     log.entries.push_back(entry);
+    log.narrow = log.narrow || tells_less(entry);
     import(log, number, known_[thread]);
     import(log, number, known_to_block_);
     clock_.advance(thread);
@@ -154,13 +158,34 @@ bool HandOvers::write(unsigned thread, std::uintptr_t address, abi::Scope scope,
 // The last entry of the log needs what its writer knows.
 void HandOvers::import(Log &log, std::uint32_t number, const std::vector<Seen> &known) const {
     const auto place = static_cast<std::uint32_t>(log.entries.size() - 1);
+    const Entry &entry = log.entries.back();
     for (const Seen &seen : known) {
-        if (seen.log == number)
+        // Threads of the block know more than threads of other blocks.
+        const bool narrow = logs_[seen.log].narrow || !seen.wide;
+        if (seen.log == number && !narrow)
             continue;
         std::vector<Import> &imports = log.imports[seen.log];
-        if (imports.empty() || imports.back().count < seen.count || imports.back().wide < seen.wide)
-            imports.push_back({place, seen.count, seen.wide});
+        const Import added{place, seen.count, seen.wide, tells_others(entry)};
+        const Import *const last = imports.empty() ? nullptr : &imports.back();
+        if (last == nullptr || last->count < added.count || last->wide < added.wide ||
+            last->released < added.released || (narrow && log.entries[last->place].block != entry.block))
+            imports.push_back(added);
     }
+}
+
+bool HandOvers::tells_less(const Entry &entry) const {
+    if (entry.wide < entry.any)
+        return true;
+    if (entry.block_marks == 0)
+        return false;
+    const BlockMarks &marks = block_marks_[entry.block_marks - 1];
+    return marks.last_wide < marks.last_any;
+}
+
+// Whether a fence has made anything ready for other blocks.
+bool HandOvers::tells_others(const Entry &entry) const {
+    return entry.wide.generation != 0 ||
+           (entry.block_marks != 0 && block_marks_[entry.block_marks - 1].last_wide.generation != 0);
 }
 
 // The number of the marks of all threads at the last barrier, plus one; 0 if no thread had a mark.
@@ -189,11 +214,14 @@ std::uint32_t HandOvers::marks_of_block() {
     return marks_number_ = static_cast<std::uint32_t>(block_marks_.size());
 }
 
-bool HandOvers::covers(const Entry &entry, const Target &target) const {
-    const BlockTime mark = target.near ? entry.any : entry.wide;
+// `near` tells whether functions of block scope count.
+bool HandOvers::covers(const Log &log, const Entry &entry, const Target &target, bool near) const {
+    const BlockTime mark = near ? entry.any : entry.wide;
     const BlockTime &time = target.time;
     const bool valid = mark.generation != 0;
-    if (valid && target.of_atomic && entry.thread == target.thread && !(entry.at < time))
+    // The entry tells of itself, and of earlier writes of the thread to the same place.
+    if (valid && target.of_atomic && entry.thread == target.thread && !(entry.at < time) &&
+        (!(time < entry.at) || target.address - log.address < log.size))
         return true;
     if (mark.generation > time.generation)
         return true;
@@ -207,13 +235,13 @@ bool HandOvers::covers(const Entry &entry, const Target &target) const {
     if (entry.block_marks == 0)
         return false;
     const BlockMarks &marks = block_marks_[entry.block_marks - 1];
-    if ((target.near ? marks.last_any : marks.last_wide).generation > time.generation)
+    if ((near ? marks.last_any : marks.last_wide).generation > time.generation)
         return true;
-    const std::vector<BlockTime> &times = target.near ? marks.any : marks.wide;
+    const std::vector<BlockTime> &times = near ? marks.any : marks.wide;
     return !(times[times.size() == 1 ? 0 : target.thread] < time);
 }
 
-bool HandOvers::has(const Log &log, std::uint32_t count, const Target &target) const {
+bool HandOvers::has(const Log &log, std::uint32_t count, const Target &target, bool near) const {
     const auto found = log.of_block.find(target.block);
     if (found == log.of_block.end())
         return false;
@@ -223,41 +251,55 @@ bool HandOvers::has(const Log &log, std::uint32_t count, const Target &target) c
         const Entry &entry = log.entries[*--place];
         if (entry.at.generation < target.time.generation)
             return false;
-        if (looked == most_entries || covers(entry, target))
+        if (looked == most_entries || covers(log, entry, target, near))
             return true;
     }
     return false;
 }
 
-bool HandOvers::knows(unsigned thread, AccessStamp stamp, bool of_atomic, bool any_scope) const {
-    if (known_[thread].empty() && known_to_block_.empty())
+bool HandOvers::knows(unsigned thread, AccessStamp stamp, std::uintptr_t address, bool of_atomic, Also also) const {
+    const bool with_pending = also == Also::without_fence;
+    if (known_[thread].empty() && known_to_block_.empty() && (!with_pending || pending_[thread].empty()))
         return false;
-    const std::uint32_t block = clock_.block_of(stamp);
-    const bool near = any_scope || block == clock_.block();
-    const Target target{block, stamps::thread(stamp), clock_.time_of(stamp), of_atomic, near};
-    std::unordered_map<std::uint32_t, std::uint32_t> looked; // the entries of each log that are in `left` or done
-    std::vector<Seen> left;
-    const auto look_at = [&](const Seen &seen) {
-        std::uint32_t &count = looked[seen.log];
-        if ((!seen.wide && !near) || count >= seen.count)
+    const Target target{clock_.block_of(stamp), stamps::thread(stamp), clock_.time_of(stamp), address, of_atomic};
+    // A function of block scope counts between threads of one block.
+    const auto is_near = [&](std::uint32_t block) { return also == Also::small_scopes || block == target.block; };
+    std::unordered_map<std::uint64_t, std::uint32_t> looked; // the entries of each log that are in `left` or done
+    std::vector<Step> left;
+    const auto look_at = [&](const Step &step) {
+        const unsigned reach = 2 * step.wide + is_near(step.block);
+        std::uint32_t &count = looked[std::uint64_t(step.log) << 2 | reach];
+        if (count >= step.count)
             return;
-        count = seen.count;
-        left.push_back(seen);
+        count = step.count;
+        left.push_back(step);
     };
     for (const auto *list : {&known_[thread], &known_to_block_})
         for (const Seen &seen : *list)
-            look_at(seen);
+            look_at({seen.log, seen.count, clock_.block(), seen.wide});
+    if (with_pending)
+        for (const Seen &seen : pending_[thread])
+            look_at({seen.log, seen.count, clock_.block(), seen.wide});
     for (std::size_t next = 0; next < left.size(); ++next) {
-        const Seen seen = left[next];
-        const Log &log = logs_[seen.log];
-        if (has(log, seen.count, target))
+        const Step step = left[next];
+        const Log &log = logs_[step.log];
+        const bool near = is_near(step.block);
+        if ((step.wide || near) && has(log, step.count, target, near))
             return true;
         for (const auto &[other, imports] : log.imports) {
-            const auto after =
-                std::lower_bound(imports.begin(), imports.end(), seen.count,
-                                 [](const Import &import, std::uint32_t entries) { return import.place < entries; });
-            if (after != imports.begin())
-                look_at({other, (after - 1)->count, (after - 1)->wide});
+            auto import =
+                std::lower_bound(imports.begin(), imports.end(), step.count,
+                                 [](const Import &each, std::uint32_t entries) { return each.place < entries; });
+            // The last import is enough, unless threads of the target's block know more by an earlier one.
+            for (std::size_t passed = 0; import != imports.begin() && passed <= most_imports; ++passed) {
+                const auto &[place, count, wide, released] = *--import;
+                const std::uint32_t importer = log.entries[place].block;
+                if (!(released && step.wide) && importer != step.block && also != Also::small_scopes)
+                    continue;
+                look_at({other, count, importer, wide});
+                if (is_near(importer) || (wide && !logs_[other].narrow))
+                    break;
+            }
         }
         if (next == most_entries)
             return true;

@@ -26,7 +26,7 @@ public:
     // A read by an atomic function of the scope, or of a volatile variable.
     void read(unsigned thread, std::uintptr_t address, abi::Scope scope);
     // A write after read() of the same thread if `updates`. Whether the thread hands something over.
-    bool write(unsigned thread, std::uintptr_t address, abi::Scope scope, bool updates);
+    bool write(unsigned thread, std::uintptr_t address, std::uint64_t size, abi::Scope scope, bool updates);
 
     // Whether the thread has done nothing that others could learn of since its last fence.
     bool has_just_fenced(unsigned thread) const {
@@ -37,9 +37,17 @@ public:
     bool may_hand_over() const { return any_mark_ || used(); }
     // Whether the launch has handed over anything.
     bool used() const { return !logs_.empty(); }
-    // Whether the thread knows of an access by what was handed over. `any_scope` tells whether functions of block scope
-    // count between blocks.
-    bool knows(unsigned thread, AccessStamp stamp, bool of_atomic, bool any_scope) const;
+    // Whether the thread has called a fence at the time or later.
+    bool has_fenced_since(unsigned thread, BlockTime time) const { return !(marks_[thread].any.last < time); }
+
+    // What counts beside what the usual rules say.
+    enum class Also : unsigned char {
+        nothing,
+        small_scopes,  // functions of block scope between blocks
+        without_fence, // what the thread has read, and no fence follows the read
+    };
+    // Whether the thread knows of an access to the address by what was handed over.
+    bool knows(unsigned thread, AccessStamp stamp, std::uintptr_t address, bool of_atomic, Also also) const;
 
 private:
     // What a fence has made ready to be handed over.
@@ -63,14 +71,20 @@ private:
         std::uint32_t log, count;
         bool wide;
     };
-    struct Import { // the entry at `place`, and the later entries, need these entries of another log
+    // The entry at `place`, and the later entries, need these entries of a log: of another log, or of the same log
+    // where only threads of the block know of these entries.
+    struct Import {
         std::uint32_t place, count;
         bool wide;
+        bool released; // whether other blocks learn of the import by the entry
     };
     struct Log {
+        std::uintptr_t address;
+        std::uint64_t size;
+        bool narrow = false; // whether an entry tells other blocks less than its own block
         std::vector<Entry> entries;
         std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_block;
-        std::unordered_map<std::uint32_t, std::vector<Import>> imports; // by the other log
+        std::unordered_map<std::uint32_t, std::vector<Import>> imports; // by the log
     };
     struct Steps {
         std::uint32_t known[BlockClock::lanes];
@@ -79,7 +93,12 @@ private:
         std::uint32_t block;
         unsigned thread;
         BlockTime time;
-        bool of_atomic, near; // near: functions of block scope count
+        std::uintptr_t address;
+        bool of_atomic;
+    };
+    struct Step { // a thread of the block has seen the first entries of a log
+        std::uint32_t log, count, block;
+        bool wide;
     };
 
     static void add(std::vector<Seen> &list, Seen seen);
@@ -87,8 +106,10 @@ private:
     void set(Mark &mark, BlockTime time) const;
     std::uint32_t marks_of_block();
     void import(Log &log, std::uint32_t number, const std::vector<Seen> &known) const;
-    bool has(const Log &log, std::uint32_t count, const Target &target) const;
-    bool covers(const Entry &entry, const Target &target) const;
+    bool has(const Log &log, std::uint32_t count, const Target &target, bool near) const;
+    bool covers(const Log &log, const Entry &entry, const Target &target, bool near) const;
+    bool tells_less(const Entry &entry) const;
+    bool tells_others(const Entry &entry) const;
 
     BlockClock &clock_;
     const unsigned threads_;

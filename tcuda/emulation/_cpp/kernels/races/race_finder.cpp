@@ -233,7 +233,7 @@ void RaceFinder::note_access(std::uintptr_t address, std::uint64_t size, std::ui
     look_at(address, size);
     if (writes(kind_)) {
         hints_.write(thread_, address);
-        hand_overs_.write(thread_, address, scope, updates);
+        hand_overs_.write(thread_, address, size, scope, updates);
         clock_.advance(thread_);
     }
 }
@@ -470,9 +470,6 @@ bool RaceFinder::conflicts(AccessStamp other) const {
     const bool near = clock_.of_this_block(other);
     if (!near && (is_of_block(first) || is_of_block(second)))
         return true;
-    // Threads of a warp do not run in step, so volatile variables do not order what they do.
-    if (near && is_volatile(first) && is_volatile(second) && of_same_warp(other, now_))
-        return first != AccessKind::volatile_release && second != AccessKind::volatile_release;
     return is_volatile(first) || is_volatile(second);
 }
 
@@ -484,7 +481,9 @@ bool RaceFinder::may_be_of_flag(AccessStamp first, AccessStamp second) const {
     const bool near = clock_.of_this_block(first);
     if (!near && (is_of_block(one) || is_of_block(other)))
         return false;
-    return !(near && is_volatile(one) && is_volatile(other) && of_same_warp(first, second));
+    // Threads of a warp do not run in step. A write there is a write of a flag only right behind a fence.
+    return !(near && is_volatile(one) && is_volatile(other) && of_same_warp(first, second)) ||
+           one == AccessKind::volatile_release || other == AccessKind::volatile_release;
 }
 
 bool RaceFinder::comes_before(AccessStamp other, std::uintptr_t address) const {
@@ -497,7 +496,8 @@ bool RaceFinder::comes_before(AccessStamp other, std::uintptr_t address) const {
     if (!hand_overs_.used())
         return false;
     const AccessKind kind_of_other = kind(other);
-    return hand_overs_.knows(thread_, other, writes(kind_of_other) && !is_plain(kind_of_other), false);
+    return hand_overs_.knows(thread_, other, address, writes(kind_of_other) && !is_plain(kind_of_other),
+                             HandOvers::Also::nothing);
 }
 
 bool RaceFinder::all_come_before(const ShadowMember &member, std::uintptr_t address) const {
@@ -684,15 +684,15 @@ void RaceFinder::note_write_after_atomic(AccessStamp written) {
     }
 }
 
-// Whether each access is atomic, or stands where several threads write what they use by atomic functions: there an
-// atomic function is missing, and no one thread sets the memory up.
+// Whether one access is atomic, and the other stands where several threads write what they use by atomic functions, or
+// both stand there: there an atomic function is missing, and no one thread sets the memory up.
 bool RaceFinder::is_plain_part_of_atomic(AccessStamp first, AccessStamp second) const {
     const bool near = clock_.of_this_block(first);
     const auto fits = [&](AccessStamp stamp) {
         const CodeSites::Site &site = sites_[stamps::site(stamp)];
         return is_atomic(site.kind) || site.several_after_atomic || (site.blocks_after_atomic && !near);
     };
-    return fits(first) && fits(second);
+    return fits(first) && fits(second) && !(is_atomic(kind(first)) && is_atomic(kind(second)));
 }
 
 // Races
@@ -792,17 +792,21 @@ void RaceFinder::look_at_overwritten() {
 Missing RaceFinder::missing(AccessStamp first, std::uintptr_t address) const {
     const bool near = clock_.of_this_block(first);
     const AccessKind kind_of_first = kind(first);
-    if (!near) {
-        const bool narrow = is_of_block(kind_of_first) || is_of_block(kind_);
-        if ((narrow && !is_plain(kind_of_first) && !is_plain(kind_)) ||
-            hand_overs_.knows(thread_, first, !is_plain(kind_of_first), true))
-            return Missing::scope;
-    }
+    const auto knows = [&](HandOvers::Also also) {
+        return hand_overs_.knows(thread_, first, address, !is_plain(kind_of_first), also);
+    };
+    if (!near && knows(HandOvers::Also::small_scopes))
+        return Missing::scope;
+    if (knows(HandOvers::Also::without_fence))
+        return Missing::fence_of_second;
+    const bool narrow = is_of_block(kind_of_first) || is_of_block(kind_);
+    if (!near && narrow && !is_plain(kind_of_first) && !is_plain(kind_))
+        return Missing::scope;
     if (near && is_volatile(kind_of_first) && is_volatile(kind_) && of_same_warp(first, now_))
         return Missing::warp_barrier;
-    const HandOverHints::Guess guess = hints_.about(thread_, first, address);
+    const auto [guess, seen] = hints_.about(thread_, first, address);
     if (guess == HandOverHints::Guess::likely)
-        return Missing::fence;
+        return hand_overs_.has_fenced_since(thread_, seen) ? Missing::fence_of_first : Missing::fence;
     if (sites_.updates(stamps::site(first)) && sites_.updates(stamps::site(now_)))
         return Missing::atomic;
     if (!near)

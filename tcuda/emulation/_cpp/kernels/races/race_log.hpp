@@ -10,8 +10,8 @@
 
 namespace tcuda {
 
-// What would order the two accesses of a race.
-enum class Missing : unsigned char { warp_barrier, barrier, atomic, fence, scope };
+// What would order the two accesses of a race. A fence is missing in both threads, or in that of one access.
+enum class Missing : unsigned char { warp_barrier, barrier, atomic, fence, fence_of_first, fence_of_second, scope };
 
 struct RacingAccess {
     AccessKind kind;

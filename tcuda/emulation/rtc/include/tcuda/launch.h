@@ -32,8 +32,11 @@
 #define TCUDA_UNRECORDED
 #endif
 
-// Kernels do not race for the variables of the headers, which lie together.
+// Kernels do not race for the variables of the headers, and must not write them. So these variables lie together.
 #define TCUDA_OWN __attribute__((section("tcuda_own")))
+
+// The linker knows the bounds of the variables of the headers.
+extern "C" TCUDA_HIDDEN char __start_tcuda_own[], __stop_tcuda_own[];
 
 TCUDA_VARIABLE TCUDA_OWN uint3 threadIdx;
 namespace tcuda {
@@ -55,7 +58,7 @@ TCUDA_VARIABLE TCUDA_OWN abi::Cursor cursor;
 TCUDA_VARIABLE TCUDA_OWN abi::Services services;
 TCUDA_VARIABLE TCUDA_OWN abi::Span slots[abi::slot_count];
 TCUDA_VARIABLE TCUDA_OWN abi::Record records[abi::record_count];
-TCUDA_VARIABLE TCUDA_OWN abi::Address own_bytes;
+TCUDA_VARIABLE TCUDA_OWN abi::Address own_bytes, written_bytes;
 #ifdef TCUDA_RACES
 TCUDA_VARIABLE TCUDA_OWN abi::RaceNotes race_notes;
 #endif
@@ -214,7 +217,7 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_slot(abi::Add
 inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check(abi::Address address, unsigned long long size,
                                                                    bool write, const void *site) {
     // The variables of the module lie before the dynamic shared memory.
-    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= own_bytes)
+    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= (write ? written_bytes : own_bytes))
         check_slot(address, size, write, site);
 }
 #else // The compiler calls the functions of checks.h only for the steps.
@@ -347,7 +350,7 @@ struct Registration<Entry<void (*)(Types...), function>> : KernelRegistration<En
 #define TCUDA_JOIN(a, b) TCUDA_JOIN_(a, b)
 // TCUDA_KERNEL("name", function) enters a kernel in the list. `function` may be a template with its arguments.
 #define TCUDA_KERNEL(name, ...)                                                                                        \
-    static ::tcuda::Registration<::tcuda::Entry<decltype(&__VA_ARGS__), &__VA_ARGS__>> TCUDA_JOIN(                     \
+    static TCUDA_OWN ::tcuda::Registration<::tcuda::Entry<decltype(&__VA_ARGS__), &__VA_ARGS__>> TCUDA_JOIN(                     \
         tcuda_registration_, __COUNTER__)(name, (const void *)(&__VA_ARGS__));
 
 // TCUDA_EXPRESSION(symbol, expression) lists the variable of a name expression; the address is null for a kernel.
@@ -392,6 +395,9 @@ const tcuda::abi::Module tcuda_module = {
     tcuda::heap_bytes,
     tcuda::shared_memory,
     &tcuda::own_bytes,
+    &tcuda::written_bytes,
+    __start_tcuda_own,
+    __stop_tcuda_own,
     &tcuda::shared_size,
     &tcuda::printed,
     &tcuda::kernels,

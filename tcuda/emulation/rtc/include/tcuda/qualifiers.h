@@ -18,7 +18,11 @@
 #define __constant__
 #define __managed__
 // The threads of a block run on one thread of the operating system, so a static variable is shared by the block.
+#ifdef TCUDA_RACES // The compiler leaves out the writes of a variable that nothing reads.
+#define __shared__ static __attribute__((used))
+#else
 #define __shared__ static
+#endif
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)

@@ -25,9 +25,6 @@ TCUDA_ACCESS bool is_in(const abi::Span &slot, abi::Address address, unsigned si
 
 #ifdef TCUDA_RACES
 
-// The linker knows the bounds of the variables of the headers.
-extern "C" TCUDA_HIDDEN char __start_tcuda_own[], __stop_tcuda_own[];
-
 TCUDA_ACCESS bool is_of_headers(abi::Address address) {
     const auto own = reinterpret_cast<abi::Address>(__start_tcuda_own);
     return address - own < reinterpret_cast<abi::Address>(__stop_tcuda_own) - own;
@@ -142,8 +139,8 @@ template <unsigned size, bool write, bool aligned> TCUDA_ACCESS void access(abi:
     if (aligned)
         check_alignment(address, size, write, site);
     abi::Address cells;
-    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address < own_bytes) {
-        if (is_of_headers(address))
+    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address < (write ? written_bytes : own_bytes)) {
+        if (!write && is_of_headers(address))
             return;
         cells = race_notes.own_cells;
     } else {
@@ -165,7 +162,7 @@ template <unsigned size> TCUDA_ACCESS bool noted_update(abi::Address address, co
     if (size % shadow_unit != 0 || size > 16 || !race_notes.free_updates)
         return false;
     abi::Address cells = race_notes.own_cells;
-    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= own_bytes) {
+    if (reinterpret_cast<abi::Address>(shared_memory) - 1 - address >= written_bytes) {
         const unsigned place = abi::slot_place(reinterpret_cast<abi::Address>(site));
         cells = race_notes.cells[place];
         if (!is_in(slots[place], address, size) || cells == 0)
