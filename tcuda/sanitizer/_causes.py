@@ -58,8 +58,9 @@ def mends_of(findings: Sequence[Mapping[str, Any]], cause: Sequence[int], folder
     """
     if len(cause) == 1:
         return None
-    first, *others = (place_text(findings[place]["words"]["sides"][-1]["place"], folder) for place in cause)
-    places = [place for place in dict.fromkeys(others) if place != first]
+    told = {place_text(side["place"], folder) for side in findings[cause[0]]["words"]["sides"]}
+    others = (place_text(findings[place]["words"]["sides"][-1]["place"], folder) for place in cause[1:])
+    places = [place for place in dict.fromkeys(others) if place not in told]
     more = len(places) - _MOST_PLACES
     listed = ", ".join(places[:_MOST_PLACES]) + (f" and {several(more, 'more line')}" if more > 0 else "")
     gap = _common_gap([_gap(findings[place]) for place in cause])

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
     from tcuda.sanitizer._kernel_race import KernelMemory, KernelRaceAccess
 
-_BARRIER = re.compile(r"\b__syncthreads|\b__syncwarp|\bsync\s*\(|\barrive_and_wait\b|\b__barrier_sync")
+WARP_BARRIER = "__syncwarp()"
+"""The call that orders the threads of a warp, and no others."""
+
+_BARRIER = re.compile(r"\b__syncthreads|\bsync\s*\(|\barrive_and_wait\b|\b__barrier_sync")
+_ANY_BARRIER = re.compile(rf"\b__syncwarp|{_BARRIER.pattern}")
+"""The calls in a line that may be the barrier of a block, and those that may be the barrier of a warp."""
 _OF_BLOCK = re.compile(r"\b(\w+)_block\b")
 _UPDATES = (
     (re.compile(r"\+\+|\+="), "atomicAdd"),
@@ -60,7 +65,7 @@ def missing_in_kernel(
     if missing == "barrier":
         return _barrier("__syncthreads()", "A barrier", first, second, between)
     if missing == "warp barrier":
-        return _barrier("__syncwarp()", "A barrier of the warp", first, second, between)
+        return _barrier(WARP_BARRIER, "A barrier of the warp", first, second, between)
     if missing == "atomic":
         return _atomic(first, second, memory)
     if missing == "fence":
@@ -80,7 +85,7 @@ def _barrier(
         where = f"between the access of one thread and that of the other in {_line(first)}"
         if not (first.kind.endswith("read") or second.kind.endswith("read")):
             other_way = ", or one thread alone writes"
-    elif any(_BARRIER.search(text) for text in between):
+    elif any((_ANY_BARRIER if call == WARP_BARRIER else _BARRIER).search(text) for text in between):
         # The barrier between the lines orders one round of a loop.
         where = f"between {_line(late)} and {_line(early)} of the next round"
         early, late = late, early

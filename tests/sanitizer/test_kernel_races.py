@@ -389,3 +389,28 @@ def test_without_the_choice_nothing_is_asked_of_a_launch(xp: Any, monkeypatch: p
     program = Program(xp, [])
     program.launch()
     assert program.out.get().sum() > 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_races_of_the_same_lines_the_barrier_of_the_block_is_told(program: Program, order: int) -> None:
+    needs = ["warp barrier", "barrier", "warp barrier"][::order]
+    for element, missing in enumerate(needs[:2]):
+        program.race(missing, element, (3, 5))
+    with check(mode="collect") as report:
+        program.launch()
+    assert only(report).missing.call == "__syncthreads()"
+
+
+def test_a_barrier_of_a_warp_between_the_lines_is_no_round_of_a_loop(xp: Any) -> None:
+    code = """\
+extern "C" __global__ void turn(float* x) {
+    __shared__ float part[64];
+    part[threadIdx.x] = x[threadIdx.x];
+    __syncwarp();
+    x[threadIdx.x] = part[63 - threadIdx.x];
+}
+"""
+    with check(mode="collect") as report:
+        xp.RawKernel(code, "turn")((1,), (64,), (xp.ones(64, "f"),))
+    sentence = "A barrier (`__syncthreads()`) between line 3 and line 5 orders them."
+    assert only(report).missing.sentence == sentence

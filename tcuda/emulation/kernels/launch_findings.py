@@ -16,7 +16,7 @@ from tcuda.sanitizer._checks import tell_findings_of_kernel
 from tcuda.sanitizer._elements import Region, elements, indices
 from tcuda.sanitizer._errors import KernelRaceError
 from tcuda.sanitizer._found_in_kernel import FoundInKernel
-from tcuda.sanitizer._kernel_advice import missing_in_kernel
+from tcuda.sanitizer._kernel_advice import WARP_BARRIER, missing_in_kernel
 from tcuda.sanitizer._kernel_race import (
     BENIGN,
     KIND,
@@ -305,8 +305,8 @@ def _program_frames(stack: int) -> tuple[Frame, ...]:
 def _merged(found: Sequence[FoundInKernel]) -> list[FoundInKernel]:
     """Return one finding for each line or pair of lines, with the number of all findings there.
 
-    A statement such as ``x[0] += 1`` reads and writes, so the launch finds several races of its line. A race that is
-    not benign stands for the others.
+    A statement such as ``x[0] += 1`` reads and writes, so the launch finds several races of its line. The race that
+    needs the most stands for the others: a barrier of the block orders the threads of a warp, too.
     """
     pairs: dict[Any, FoundInKernel] = {}
     for one in found:
@@ -314,9 +314,16 @@ def _merged(found: Sequence[FoundInKernel]) -> list[FoundInKernel]:
         if known is None:
             pairs[one.pair] = one
         else:
-            shown = one if known.finding.kind == BENIGN else known
+            shown = max(known, one, key=_need)
             pairs[one.pair] = FoundInKernel(shown.finding, known.count + one.count)
     return list(pairs.values())
+
+
+def _need(found: FoundInKernel) -> int:
+    """Return a number that is higher if more is needed to order the accesses."""
+    if found.finding.kind == BENIGN:
+        return 0
+    return 1 if isinstance(found.finding, KernelRace) and found.finding.missing.call == WARP_BARRIER else 2
 
 
 def _lines_around(module: SourceFacts, file: str, line: int) -> tuple[SourceLine, ...]:
