@@ -18,7 +18,7 @@ from tcuda._base.errors import AcceleratorError, AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment
 from tcuda._process.fork import call_around_fork, call_in_child
 from tcuda._process.lazy import _lazy_init, cuda
-from tcuda._process.poison import chosen as chosen_poison
+from tcuda._process.poison import in_use as poison_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +163,7 @@ def make_ledger(
     global _ledger, _settled
     if _ledger is not None:
         return
-    poison = chosen_poison()
+    poison = poison_in_use()
     devices = cuda.getDeviceCount()
     made = _core.Ledger(
         cuda.memoryDriver(), devices, conf().settings(), raise_out_of_memory, _raise_driver_error, relieve
