@@ -177,11 +177,14 @@ def parts() -> dict[str, Callable[[], object]]:
     array, add = _LARGE[0], xp.RawModule(code=_KERNELS).get_function("add")
     part, unwritten = array[:_PART], xp.empty(_PART, xp.float32)
     unwritten[: _PART // 2] = 0
+    places = xp.arange(_PART)
     return {
         "x.fill(1)": lambda: part.fill(1),
         "x += 1": lambda: xp.add(part, 1, out=part),
         "x[:] = y, partly written": lambda: xp.copyto(array[_PART : 2 * _PART], unwritten),
         "x.get()": part.get,
+        "x[i]": lambda: array[places],
+        "x[i] = 1": lambda: array.__setitem__(places, 1),
         "launch of a kernel": lambda: add((1,), (32,), (array,)),
     }
 
