@@ -97,6 +97,17 @@ TARGETS = {
 }
 """The targets of calls that have other bounds than the cost of torch's call."""
 
+COLD_KERNELS = {
+    "the first kernel": 15.0,
+    "the second kernel": 5.5,
+    "the kernel that makes the precompiled header": 14.0,
+    "a later kernel": 4.0,
+    "a module of eight kernels": 8.0,
+    "the first ElementwiseKernel": 9.0,
+    "all of them in a second process": 1.0,
+}
+"""The bounds of the processor time of the compile of a kernel, as a multiple of that of an empty C++ file."""
+
 BEFORE_A_KERNEL = 1.25
 """The bound of the cost of a call before the first kernel of a process, as a multiple of the cost after it."""
 

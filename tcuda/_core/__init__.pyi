@@ -1197,6 +1197,22 @@ def find_calls_by(function: Callable[[], tuple[tuple[Any, ...], bool]]) -> None:
 def forget_scopes() -> None:
     """Forget the calls of the runtime, and the scopes of all threads; for a forked child."""
 
+class AddressSet:
+    """Addresses in their order."""
+
+    def __init__(self) -> None: ...
+    def add(self, address: int) -> None:
+        """Add an address, unless the set has the address."""
+
+    def discard(self, address: int) -> None:
+        """Remove an address, if the set has the address."""
+
+    def at_or_below(self, address: int) -> int | None:
+        """Return the largest address of the set that is not above ``address``; None if there is none."""
+
+    def above(self, address: int) -> int | None:
+        """Return the smallest address of the set that is above ``address``; None if there is none."""
+
 class EmulatedMemory:
     """The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``."""
 
@@ -1684,8 +1700,6 @@ class EmulatedTimeline:
     def __init__(self) -> None: ...
     @property
     def ready(self) -> int: ...
-    @ready.setter
-    def ready(self, arg: int, /) -> None: ...
     @property
     def device(self) -> int: ...
     @device.setter
@@ -1704,15 +1718,14 @@ class EmulatedTimes:
 
     Args:
         clock: The clock.
-        devices: For each device the default stream, the other streams that the default stream waits for, and a function
-            that takes the start and the end of an operation.
+        devices: For each device the default stream, and a function that takes the start and the end of an operation.
         call: The time of the host that each operation takes.
     """
 
     def __init__(
         self,
         clock: EmulatedClock,
-        devices: Sequence[tuple[EmulatedTimeline, list[Any], Callable[[tuple[int, int]], object]]],
+        devices: Sequence[tuple[EmulatedTimeline, Callable[[tuple[int, int]], object]]],
         call: int,
     ) -> None: ...
     def start(self, timeline: EmulatedTimeline) -> int:
@@ -1720,6 +1733,12 @@ class EmulatedTimes:
 
     def occupy(self, timeline: EmulatedTimeline, duration: int) -> int:
         """Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end."""
+
+    def extend(self, timeline: EmulatedTimeline, time: int) -> int:
+        """Let ``timeline`` be busy at least until ``time``, and return the time until which it is busy."""
+
+    def ready(self, device: int) -> int:
+        """Return the time at which all work is complete that streams of ``device`` were given so far."""
 
 class EmulatedWork:
     """Begins and ends work of emulated devices that is done in the call that launches the work."""

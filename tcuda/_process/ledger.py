@@ -18,7 +18,7 @@ from tcuda._base.errors import AcceleratorError, AllocatorSettingsError
 from tcuda._process.alloc_conf import AllocConf, from_environment
 from tcuda._process.fork import call_around_fork, call_in_child
 from tcuda._process.lazy import _lazy_init, cuda
-from tcuda._process.poison import chosen as chosen_poison
+from tcuda._process.poison import in_use as poison_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,7 +169,7 @@ def make_ledger(
     global _ledger, _settled
     if _ledger is not None:
         return
-    poison = chosen_poison()
+    poison = poison_in_use()
     tool = _memory_tool()
     if tool:
         # A tool takes each segment for one allocation, so segments must not grow.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from typing import TYPE_CHECKING
@@ -30,3 +31,13 @@ def chosen(environ: Mapping[str, str] = os.environ) -> int | None:
             "decimal number from 0 to 255, or remove the variable."
         )
     return value
+
+
+@functools.cache
+def in_use() -> int | None:
+    """Return the byte that the variable had at the initialisation, which calls this function first.
+
+    Raises:
+        ValueError: The variable is no number from 0 to 255.
+    """
+    return chosen()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tcuda
 from support.folders import REPOSITORY
 
 if TYPE_CHECKING:
@@ -49,8 +50,7 @@ def test_each_kind_of_objects_has_a_table_in_microseconds(growth: Any) -> None:
 
 def test_a_steep_curve_is_the_exit_status(growth: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     costs = [1e-6, 1e-6]
-    monkeypatch.setattr(growth, "ON_CUDA", True)  # main() would replace the devices of the tests
-    monkeypatch.setattr(growth, "measure_all", lambda _: [growth.Curve("blocks", "f()", [1, 2], costs)])
+    monkeypatch.setattr(growth, "measure_modes", lambda _: [growth.Curve("blocks", "f()", [1, 2], costs)])
     assert growth.main(["--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"kept": "blocks", "call": "f()", "counts": [1, 2], "costs": costs}]
     costs[1] = 9e-6
@@ -61,21 +61,27 @@ def test_a_steep_curve_is_the_exit_status(growth: Any, monkeypatch: pytest.Monke
 
 
 def test_the_objects_are_kept_and_the_calls_run(growth: Any) -> None:
-    for kind, (counts, keep) in growth.KEPT.items():
+    for kind, (counts, keep, calls, mode) in growth.KEPT.items():
         assert list(counts) == sorted(counts), kind
+        assert mode in growth.MODES
+        if growth.ON_CUDA and mode != "usual":
+            continue
         kept: list[Any] = []
         keep(3, kept)
         keep(5, kept)
-        assert len(kept) == 5
-    for call in growth.calls().values():
-        call()
+        assert len(kept) == (0 if keep is growth.make_larger else 5)
+        for call in calls().values():
+            call()
+        tcuda.synchronize()
 
 
 @pytest.mark.emulated
 def test_the_documentation_has_the_calls(growth: Any) -> None:
     page = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    for call in growth.calls():
-        assert f"| {call} |" in page
+    growth.make_larger(5, [])
+    for kept in growth.KEPT.values():
+        for call in kept.calls():
+            assert f"| {call} |" in page
 
 
 def test_the_tool_has_an_option_for_a_million_blocks() -> None:

@@ -47,6 +47,15 @@ print(contents(address))
     assert poisoned(output_of, program, value).splitlines() == [f"[{byte}]", "[3]", f"[{byte}]", f"[{byte}]"]
 
 
+def test_the_variable_is_read_once(output_of: OutputOf) -> None:
+    program = """
+import os
+os.environ["TCUDA_POISON_FREED"] = "300"
+print(contents(xp.empty(1000, "B").data.ptr))
+"""
+    assert poisoned(output_of, program, TCUDA_EMULATED_SCHEDULE="late") == "[203]"
+
+
 def test_without_the_variable_freed_memory_keeps_its_contents(output_of: OutputOf) -> None:
     program = "x = filled(3); address = x.data.ptr; del x; print(contents(address))"
     assert output_of(BEGIN + program, TCUDA_POISON_FREED="") == "[3]"

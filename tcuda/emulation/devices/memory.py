@@ -106,7 +106,7 @@ def allocate(nbytes: int) -> Block:
     block = _core.allocate_memory(kind, ledger(), device, nbytes, stream)
     if nbytes and deferred:
         # The work that writes the memory is done later. An earlier reader must see that the memory has no contents.
-        value = poison.chosen()
+        value = poison.in_use()
         _runtime.poison(block.ptr, block.requested, _POISON if value is None else value, stream)
     elif nbytes and unwritten is not None:
         unwritten.given(block.ptr, block.requested, calling_place())

@@ -152,6 +152,7 @@ class Cache:
     def __init__(self, folder: Folder | None) -> None:
         self.folder = folder
         self._memory: dict[str, bytes] = {}
+        self._asked: dict[str, int] = {}
         self._descriptors: dict[str, tuple[int, tuple[int, ...]]] = {}
         """The descriptor of each file that :meth:`descriptor` has found, and the identity of the file."""
 
@@ -159,6 +160,11 @@ class Cache:
         """Return what is stored under ``key``; None if nothing is."""
         found = self._memory.get(f"{key}{suffix}")
         return found if found is not None or self.folder is None else self.folder.find(key, suffix)
+
+    def asked(self, key: str) -> int:
+        """Return how often this process has called the method for ``key``, with this call."""
+        self._asked[key] = self._asked.get(key, 0) + 1
+        return self._asked[key]
 
     def descriptor(self, key: str, suffix: str) -> int | None:
         """Return a descriptor of the file for ``key``, which stays open; None if the folder has no whole file.

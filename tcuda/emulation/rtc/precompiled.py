@@ -17,12 +17,20 @@ if TYPE_CHECKING:
     from tcuda.emulation.rtc.compiler import Compiler
 
 
+WORTH = 5
+"""The compile of a process, with the same flags, before which the header is made.
+
+Making the header takes as long as it saves in about four elementwise kernels, or in seven other kernels.
+"""
+
+
 def place(used: Compiler, header: str, flags: Sequence[str], folder: Path) -> list[int]:
     """Put the precompiled header into ``folder``, where the compiler finds the header before the device language.
 
-    The compiler takes a fifth less time with the device language precompiled, and half as long for an elementwise
-    kernel. The header is compiled once and stored in the cache. If a macro of a module does not fit, the compiler reads
-    the header itself. The same holds for clang, and for a compiler that cannot precompile the header.
+    The compiler takes a quarter less time with the device language precompiled, and half as long for an elementwise
+    kernel. The header is compiled once and stored in the cache, as soon as a process compiles several kernels. If a
+    macro of a module does not fit, the compiler reads the header itself. The same holds for clang, and for a compiler
+    that cannot precompile the header.
 
     The header has 12 MB. So the folder gets a link to the file in the cache. The link leads through a descriptor,
     because another file may take the place of the file in the meantime.
@@ -46,6 +54,8 @@ def place(used: Compiler, header: str, flags: Sequence[str], folder: Path) -> li
     if descriptor is None:
         content = stored.find(key, HEADER)
         if content is None:
+            if stored.asked(key) < WORTH:
+                return []
             content = _compiled(used, header, flags)
             if content is None:
                 return []

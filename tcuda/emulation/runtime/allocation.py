@@ -22,7 +22,7 @@ class Allocation:
         ptr: The address.
     """
 
-    __slots__ = ("_release", "ptr")
+    __slots__ = ("__weakref__", "_release", "ptr")
 
     def __init__(self, ptr: int, release: Callable[[int], object]) -> None:
         self.ptr = ptr

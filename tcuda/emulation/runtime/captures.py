@@ -148,10 +148,6 @@ class Captures:
         """Return the graph of the body of a conditional node."""
         return Graph(next(self._numbers))
 
-    def keeps(self, ptr: int) -> bool:
-        """Return whether the graph of a capture keeps the memory at ``ptr``, which an operation has allocated."""
-        return any(ptr in capture.graph.allocated for capture in self.in_progress)
-
     def forbid_unsafe(self, call: Call) -> None:
         """Refuse ``call``, which synchronizes, queries or allocates, if a capture forbids such calls in this thread.
 

@@ -36,7 +36,6 @@ class EmulatedDevice:
         ordinal: The place of the device among all devices of the machine.
         memory: The memory.
         default: The legacy default stream.
-        blocking: The other streams for which the default stream waits, and which wait for it.
         peers: The devices whose memory this device may access.
         activity: Start and end, in emulated nanoseconds, of the latest operations.
     """
@@ -46,7 +45,6 @@ class EmulatedDevice:
         self.ordinal = index if ordinal is None else ordinal
         self.memory = EmulatedMemory(memory)
         self.default = Timeline(0, index, STREAM_DEFAULT)
-        self.blocking: list[Timeline] = []
         self.peers: set[int] = set()
         self.activity: deque[tuple[int, int]] = deque(maxlen=4096)
 

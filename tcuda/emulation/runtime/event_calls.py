@@ -75,8 +75,8 @@ class EventCalls:
                 return
             if self._capturing:
                 self._streams.forbid_implicit(timeline, call)
-            timeline.ready = start = self._times.start(timeline)
-            recorded.time, recorded.capture = start, None
+            recorded.time = self._times.extend(timeline, self._times.start(timeline))
+            recorded.capture = None
             self._races.watcher.recorded(recorded, timeline)
 
     def eventRecordWithFlags(self, event: int, stream: int, flags: int) -> None:

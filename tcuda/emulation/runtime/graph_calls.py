@@ -202,7 +202,7 @@ class GraphCalls:
             self._work.perform_graph(executable, timeline)
         with self._lock:
             start, end = executable.complete(self._streams.times.start(timeline))
-            timeline.ready = end
+            self._streams.times.extend(timeline, end)
             if executable.host:
                 self._host_uses.add(executable.host, timeline, end)
             if end > start:

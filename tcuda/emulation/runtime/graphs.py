@@ -96,15 +96,15 @@ class Graph:
         number: The number by which a drawing tells the graph from other graphs.
         nodes: The nodes.
         dependencies: For each node the nodes that it waits for, all of which come before it.
-        allocated: The memory that was allocated in the capture, by address. The graph keeps that memory, because every
-            launch finds it at the same address.
+        allocated: The memory that was allocated in the capture. The graph keeps that memory, because every launch finds
+            it at the same address.
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.nodes: list[Node] = []
         self.dependencies: list[Places] = []
-        self.allocated: dict[int, Allocation] = {}
+        self.allocated: list[Allocation] = []
 
     def add(self, node: Node, dependencies: Places) -> int:
         """Add ``node`` and return its place."""

@@ -71,10 +71,3 @@ class KnownGraphs:
         if executable is None:
             raise failure(Status.INVALID_VALUE, call)
         return executable
-
-    def keeps(self, ptr: int) -> bool:
-        """Return whether a graph keeps the memory at ``ptr``, which an operation of the graph has allocated."""
-        for graph in list(self.by_handle.values()):
-            if ptr in graph.allocated:
-                return True
-        return any(ptr in executable.graph.allocated for executable in list(self.executables.values()))

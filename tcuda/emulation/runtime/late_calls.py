@@ -104,8 +104,7 @@ class LateStreamCalls(StreamCalls):
         super().streamDestroy(stream)
         if timeline is not None:
             with self._lock:
-                rest = self._streams.rest(timeline)
-                rest.last = self._late.schedule.joined(rest.device, (rest.last, timeline.last))
+                self._late.end(timeline)
 
     def streamQuery(self, stream: int) -> int:
         status = super().streamQuery(stream)
@@ -123,7 +122,7 @@ class LateStreamCalls(StreamCalls):
             timeline = self._streams.find(stream, SYNCHRONIZE)
             recorded = self._events.by_handle.get(event)
             if recorded is not None and timeline.capture is None:
-                timeline.last = self._late.schedule.joined(timeline.device, (timeline.last, recorded.operation))
+                self._late.join(timeline, recorded.operation)
 
 
 class LateLaunches(Launches):
@@ -152,7 +151,7 @@ class LateEventCalls(EventCalls):
             if timeline.capture is not None:
                 recorded.operation = None
                 return
-            timeline.last = self._late.schedule.joined(timeline.device, self._late.before(timeline))
+            self._late.join(timeline)
             recorded.operation = timeline.last
         if isinstance(recorded, SharedEvent):  # no other process can do the work of this process
             self._late.settle([recorded.operation])

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
+from tcuda._runtime.protocol import STREAM_DEFAULT
 from tcuda.emulation.runtime.events import ExternalRecord, ExternalWait
 from tcuda.emulation.runtime.late_copies import AwaitedCopy, PageableCopy
 from tcuda.emulation.runtime.schedule import SAME_IN_GRAPHS, Schedule
+from tcuda.emulation.runtime.timeline import Timeline
 from tcuda.emulation.runtime.work import Work
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from tcuda.emulation.runtime.graphs import Executable, Graph
     from tcuda.emulation.runtime.machine import Machine
     from tcuda.emulation.runtime.schedule import Operation
-    from tcuda.emulation.runtime.timeline import Timeline
 
 SYNCHRONIZE = ("cudaStreamSynchronize()",)
 """The call that an error names if the work of a stream is waited for."""
@@ -84,6 +85,10 @@ class LateWork(Work):
             device.memory.keep_freed()
         self.schedule = Schedule(machine.lock, seed)
         self._prompt = _Prompt()
+        self._unordered: list[dict[Timeline, None]] = [{} for _ in machine.devices]
+        """The blocking streams that got work since the last work of the default stream, by device."""
+        self._gone = [Timeline(0, device.index, STREAM_DEFAULT) for device in machine.devices]
+        """For each device, one stream that stands for the destroyed blocking streams, whose work goes on."""
         self._staged_bytes = 0
         self._failures: list[Exception] = []
         """The errors of work that a call has done that does not report errors; the next call that waits raises them."""
@@ -189,8 +194,9 @@ class LateWork(Work):
         for node, operation in zip(graph.nodes, operations, strict=True):
             if isinstance(node, ExternalRecord):
                 node.event.operation = operation
-        timeline.last = schedule.add(device, None, [operations[place] for place in ends] or [begin])
-        return timeline.last
+        end = schedule.add(device, None, [operations[place] for place in ends] or [begin])
+        self._extend(timeline, end)
+        return end
 
     def _meet(self, graph: Graph) -> None:
         """Do the work of ``graph``, which meets other ranks, in the order that all ranks have: that of the capture."""
@@ -209,9 +215,9 @@ class LateWork(Work):
             operation = self.schedule.add(timelines[0].device, work, earlier)
             for timeline in timelines:
                 if timeline.device == operation.device:
-                    timeline.last = operation
+                    self._extend(timeline, operation)
                 else:  # so that the other device waits for the work too
-                    timeline.last = self.schedule.add(timeline.device, None, [operation])
+                    self._extend(timeline, self.schedule.add(timeline.device, None, [operation]))
         self._added(operation)
 
     def _limit_kept(self) -> None:
@@ -233,12 +239,48 @@ class LateWork(Work):
         """Return the operations for which the next operation of ``timeline`` waits."""
         before = [timeline.last]
         if timeline.blocking:
-            device = self._devices[timeline.device]
-            if timeline is device.default:
-                before += [other.last for other in device.blocking]
+            default = self._devices[timeline.device].default
+            if timeline is default:
+                before += self._last_of_unordered(timeline.device)
             else:
-                before.append(device.default.last)
+                before.append(default.last)
         return before
+
+    def _last_of_unordered(self, device: int) -> list[Operation]:
+        """Return the last operations of the blocking streams for which no work of the default stream waits yet."""
+        unordered = self._unordered[device]
+        if not unordered:
+            return []
+        with self._lock:
+            for timeline in [*unordered]:
+                if timeline.last is None or timeline.last.done:
+                    del unordered[timeline]
+            return [timeline.last for timeline in unordered if timeline.last is not None]
+
+    def join(self, timeline: Timeline, other: Operation | None = None) -> None:
+        """Let ``timeline`` wait for the operation ``other``, too; the caller holds the lock."""
+        self._extend(timeline, self.schedule.joined(timeline.device, [*self.before(timeline), other]))
+
+    def end(self, timeline: Timeline) -> None:
+        """Keep the work of ``timeline``, which is destroyed, in the order of the default stream.
+
+        The caller holds the lock.
+        """
+        unordered = self._unordered[timeline.device]
+        if timeline in unordered:
+            del unordered[timeline]
+            gone = self._gone[timeline.device]
+            self._extend(gone, self.schedule.joined(timeline.device, [gone.last, timeline.last]))
+
+    def _extend(self, timeline: Timeline, operation: Operation | None) -> None:
+        """Let ``operation``, which waits for :meth:`before`, be the last operation of ``timeline``."""
+        timeline.last = operation
+        if timeline.blocking:
+            unordered = self._unordered[timeline.device]
+            if timeline is self._devices[timeline.device].default:
+                unordered.clear()
+            else:
+                unordered[timeline] = None
 
     def wait(self, operations: Iterable[Operation | None]) -> None:
         """Do ``operations``, or raise the error of work that has failed.

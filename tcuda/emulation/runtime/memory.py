@@ -130,10 +130,9 @@ class Memory:
         return None if locked is None else (None, locked.begin, locked.end)
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the start and the end of ranges, in which all memory lies that :meth:`range_at` knows."""
+        """Return the start and the end of a few ranges, in which all memory lies that :meth:`range_at` knows."""
         found = [bounds for device in self._devices for bounds in device.memory.bounds()]
-        found += [(each.begin, each.end) for each in self._variables.copy()]
-        return found + [(each.begin, each.end) for each in self.page_locked.copy()]
+        return [*found, *self._variables.bounds(), *self.page_locked.bounds()]
 
     def free(self, ptr: int, call: Call) -> EmulatedDevice:
         """Free the block that starts at ``ptr`` and return its device.

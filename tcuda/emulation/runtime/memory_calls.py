@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from tcuda._base.statuses import Status
 from tcuda._base.user_code import calling_place
@@ -42,7 +43,8 @@ class MemoryCalls:
         self._captures = machine.captures
         self._streams = machine.streams
         self._memory = machine.memory
-        self._graphs = machine.graphs
+        self._of_graphs: WeakValueDictionary[int, Allocation] = WeakValueDictionary()
+        """The memory that graphs have allocated and keep, by address."""
         self._imports = Imports(machine.devices)
         self._work = work
         self._operations = operations
@@ -76,7 +78,8 @@ class MemoryCalls:
             ptr = self._allocate(size, stream, call, exportable=False)
             if timeline.capture is not None:
                 release = self._devices[self._thread.device].memory.release
-                timeline.capture.graph.allocated[ptr] = Allocation(ptr, release)
+                kept = self._of_graphs[ptr] = Allocation(ptr, release)
+                timeline.capture.graph.allocated.append(kept)
             return ptr
 
     def freeAsync(self, ptr: int, stream: int) -> None:
@@ -104,7 +107,7 @@ class MemoryCalls:
 
         The result is None for a null pointer and for memory that a graph keeps.
         """
-        if not ptr or self._graphs.keeps(ptr) or (self._captures.in_progress and self._captures.keeps(ptr)):
+        if not ptr or ptr in self._of_graphs:
             return None
         block = self._memory.block_from(ptr) if self._races.watcher.follows else None
         device = self._memory.free(ptr, call)

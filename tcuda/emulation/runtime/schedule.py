@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from tcuda._base.parts import current_part
@@ -91,7 +92,7 @@ class Schedule:
         self._random = random.Random(seed) if seed else None
         self._part = ""
         self._numbers = itertools.count(1)
-        self._pending: dict[int, Operation] = {}
+        self._pending: OrderedDict[int, Operation] = OrderedDict()  # a dict takes long to find its oldest entry
         self._early: list[Operation] = []
 
     def __len__(self) -> int:

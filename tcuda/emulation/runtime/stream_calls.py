@@ -52,7 +52,7 @@ class StreamCalls:
             handle = self._handles.new()
             streams.append(handle)  # first, because a signal handler may raise
             level = min(least, max(greatest, priority))
-            timeline = Timeline(handle, device, flags, level, self._clock.now(), multiprocessors)
+            timeline = Timeline(handle, device, flags, level, multiprocessors)
             self._streams.add(timeline)
             self._races.watcher.created(timeline)
         if self._ledger is not None:
@@ -111,10 +111,9 @@ class StreamCalls:
             elif recorded.time is not None:
                 if timeline.capture is not None:
                     raise timeline.capture.invalidate(call, Status.STREAM_CAPTURE_ISOLATION)
-                if recorded.time > timeline.ready:
-                    if self._races.trace is not None:
-                        self._races.trace.stream_waits(timeline, recorded.time)
-                    timeline.ready = recorded.time
+                if self._races.trace is not None:
+                    self._races.trace.stream_waits(timeline, recorded.time)
+                self._streams.times.extend(timeline, recorded.time)
                 self._races.watcher.waited(recorded, timeline)
 
     def _wait_in_capture(self, timeline: Timeline, event: Event, capture: Capture, call: Call) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcuda import _core
 from tcuda._base.statuses import Status
-from tcuda._runtime.protocol import STREAM_DEFAULT, STREAM_LEGACY, STREAM_NON_BLOCKING, STREAM_PER_THREAD
+from tcuda._runtime.protocol import STREAM_DEFAULT, STREAM_LEGACY, STREAM_PER_THREAD
 from tcuda.emulation.runtime.calls import failure
 from tcuda.emulation.runtime.clock import CALL
 from tcuda.emulation.runtime.timeline import Timeline
@@ -46,13 +46,7 @@ class Streams:
         self._captures = captures
         self._per_thread: dict[tuple[int, int], Timeline] = {}
         """The per-thread default streams, by thread and device."""
-        self._rest: dict[tuple[int, int], Timeline] = {}
-        """For each device and flags, one stream that stands for all destroyed streams, whose work goes on."""
-        for device in devices:
-            for flags in (STREAM_DEFAULT, STREAM_NON_BLOCKING):
-                self._rest[device.index, flags] = Timeline(0, device.index, flags)
-            device.blocking.append(self._rest[device.index, STREAM_DEFAULT])
-        noted = [(device.default, device.blocking, device.activity.append) for device in devices]
+        noted = [(device.default, device.activity.append) for device in devices]
         self.times = _core.EmulatedTimes(clock, noted, CALL)
 
     # Streams by their handles
@@ -112,37 +106,19 @@ class Streams:
 
     def ready(self, device: int) -> int:
         """Return the time at which all streams of ``device`` are idle, also the destroyed streams."""
-        ready = self._devices[device].default.ready
-        for timeline in (*self.created.values(), *self._per_thread.values(), *self._rest.values()):
-            if timeline.device == device and timeline.ready > ready:
-                ready = timeline.ready
-        return ready
+        return self.times.ready(device)
 
     def add(self, timeline: Timeline) -> None:
         """Add a stream that is created now."""
-        if timeline.blocking:
-            self._devices[timeline.device].blocking.append(timeline)
         self.created[timeline.handle] = timeline
 
     def remove(self, timeline: Timeline) -> None:
         """Remove a stream that is destroyed now."""
-        # After an exception of a signal handler between these steps, the default stream still waits for the work.
-        rest = self._rest[timeline.device, timeline.flags]
-        rest.ready = max(rest.ready, timeline.ready)
         self.created.pop(timeline.handle, None)
-        blocking = self._devices[timeline.device].blocking
-        if timeline in blocking:
-            blocking.remove(timeline)
-
-    def rest(self, timeline: Timeline) -> Timeline:
-        """Return the stream that stands for the destroyed streams of the same kind as ``timeline``."""
-        return self._rest[timeline.device, timeline.flags]
 
     def _new_per_thread(self, device: int) -> Timeline:
         key = threading.get_ident(), device
-        timeline = self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, device, STREAM_DEFAULT))
-        self._devices[device].blocking.append(timeline)
-        return timeline
+        return self._per_thread.setdefault(key, Timeline(STREAM_PER_THREAD, device, STREAM_DEFAULT))
 
     # The time of operations
 
@@ -150,19 +126,27 @@ class Streams:
         """Let ``timelines`` be busy for the same ``duration`` nanoseconds, as soon as all of them can start."""
         start = max(map(self.times.start, timelines))
         for timeline in timelines:
-            timeline.ready = start + duration
+            self.times.extend(timeline, start + duration)
             self._devices[timeline.device].activity.append((start, start + duration))
 
     # Captures
 
     def capture_beside(self, timeline: Timeline) -> Capture | None:
         """Return the capture of a stream for which ``timeline``, if it is a default stream, would have to wait."""
-        device = self._devices[timeline.device]
-        if timeline is device.default:
-            for other in device.blocking:
-                if other.capture is not None:
-                    return other.capture
+        if timeline is self._devices[timeline.device].default:
+            for capture in self._captures.in_progress:
+                for other in self._taking_part(capture):
+                    if other.blocking and other.device == timeline.device:
+                        return capture
         return None
+
+    def _taking_part(self, capture: Capture) -> list[Timeline]:
+        """Return the streams that take part in ``capture``."""
+        handles = capture.streams()
+        found = [self.created[handle] for handle in handles if handle in self.created]
+        if STREAM_PER_THREAD in handles:
+            found += self._per_thread.values()
+        return [timeline for timeline in found if timeline.capture is capture]
 
     def forbid_implicit(self, timeline: Timeline, call: Call) -> None:
         """Refuse ``call``, which would let a default stream wait for a stream that captures.
@@ -177,11 +161,7 @@ class Streams:
     def end_capture(self, capture: Capture) -> None:
         """Let no stream take part in ``capture`` any more."""
         # The origin goes last, so that the call can be repeated after an exception of a signal handler.
-        handles = capture.streams()
-        taking_part = [self.created[handle] for handle in handles if handle in self.created]
-        if STREAM_PER_THREAD in handles:
-            taking_part += self._per_thread.values()
-        taking_part = [timeline for timeline in taking_part if timeline.capture is capture]
+        taking_part = self._taking_part(capture)
         origins = [timeline for timeline in taking_part if timeline.handle == capture.origin]
         for timeline in taking_part:
             if timeline not in origins:

@@ -21,7 +21,6 @@ class Timeline(_core.EmulatedTimeline):
         device: The device on which the stream is created.
         flags: ``STREAM_DEFAULT`` or ``STREAM_NON_BLOCKING``.
         priority: The answer of ``cudaStreamGetPriority``; the model of time leaves priorities out.
-        ready: The emulated time, in nanoseconds, at which the work that was enqueued so far is complete.
         multiprocessors: The number of multiprocessors that the kernels of the stream run on.
 
     Attributes:
@@ -38,7 +37,6 @@ class Timeline(_core.EmulatedTimeline):
         device: int,
         flags: int,
         priority: int = 0,
-        ready: int = 0,
         multiprocessors: int = MULTIPROCESSORS,
     ) -> None:
         super().__init__()
@@ -46,7 +44,6 @@ class Timeline(_core.EmulatedTimeline):
         self.device = device
         self.flags = flags
         self.priority = priority
-        self.ready = ready
         self.multiprocessors = multiprocessors
         self.blocking = not flags & STREAM_NON_BLOCKING
         self.capture: Capture | None = None

@@ -146,6 +146,14 @@ class Unwritten:
             found[found == _WRITTEN] = self._number_of(block)
             return found
 
+    def may_have(self, region: Region) -> bool:
+        """Return whether the block of a region has unwritten bytes, in the region or elsewhere."""
+        if not self.open:
+            return False
+        with self._lock:
+            block, _, _ = self._block_of(region)
+            return block is not None and block.missing != 0
+
     def write(self, region: Region) -> None:
         """Take note that work has written all bytes of a region."""
         if not self.open:
@@ -158,10 +166,9 @@ class Unwritten:
                 self._close(block)
                 return
             view = _view(self._marks_of(block), block.begin, region, low, size)
-            block.missing -= view.size - int(np.count_nonzero(view == _WRITTEN))
+            before = _written(view)
             view[...] = _WRITTEN
-            if block.missing <= 0:  # elements that share bytes were counted twice
-                self._recount(block, was_open=True)
+            self._count(block, view.size - before)
 
     def store(self, region: Region, marks: Marks | None) -> None:
         """Take note that work has written a region with what has ``marks``, one for each byte or for each element."""
@@ -173,8 +180,9 @@ class Unwritten:
             if block is None:
                 return
             view = _view(self._marks_of(block), block.begin, region)
+            before = _written(view)
             view[...] = _WRITTEN - (marks if marks.ndim == view.ndim else marks[..., None])
-            self._recount(block, was_open=block.missing != 0)
+            self._count(block, _written(view) - before)
 
     def items(self, addresses: npt.NDArray[Any], itemsize: int) -> Marks | None:
         """Return the marks of elements at ``addresses``; None if all are written."""
@@ -197,15 +205,18 @@ class Unwritten:
             if block is None or (marks is None and not block.missing):
                 return
             new = 0 if marks is None else np.broadcast_to(marks, addresses.shape)[..., None]
-            self._marks_of(block)[places] = np.uint8(_WRITTEN) - np.uint8(new)
-            self._recount(block, was_open=block.missing != 0)
+            known = self._marks_of(block)
+            each = _bytes_of(np.unique(addresses) - block.begin, itemsize)
+            before = _written(known[each])
+            known[places] = np.uint8(_WRITTEN) - np.uint8(new)
+            self._count(block, _written(known[each]) - before)
 
     def _places(self, addresses: npt.NDArray[Any], itemsize: int) -> tuple[_Block | None, npt.NDArray[Any]]:
         low, high = int(addresses.min()), int(addresses.max()) + itemsize
         found = self._blocks.at(low)
         if found is None or high > found.end:
             return None, addresses
-        return found.value, (addresses - found.begin)[..., None] + np.arange(itemsize)
+        return found.value, _bytes_of(addresses - found.begin, itemsize)
 
     def _block_of(self, region: Region) -> tuple[_Block | None, int, int | None]:
         """Return the block of a region, the first address, and the bytes if they have no gaps."""
@@ -227,9 +238,12 @@ class Unwritten:
             block.marks = np.zeros(block.size, np.uint8) if block.missing else np.full(block.size, _WRITTEN, np.uint8)
         return block.marks
 
-    def _recount(self, block: _Block, *, was_open: bool) -> None:
-        marks = self._marks_of(block)
-        block.missing = block.size - int(np.count_nonzero(marks == _WRITTEN))
+    def _count(self, block: _Block, written: int) -> None:
+        """Count bytes that were written, or a negative number of bytes that are unwritten now."""
+        was_open = block.missing != 0
+        block.missing -= written
+        if not 0 < block.missing <= block.size:  # elements that share bytes were counted twice
+            block.missing = block.size - _written(self._marks_of(block))
         if not block.missing:
             block.marks = None
         self.open += (block.missing != 0) - was_open
@@ -362,9 +376,7 @@ class Unwritten:
             for begin, count in counts:
                 found = self._blocks.at(begin)
                 if found is not None and found.value.marks is marks[begin]:
-                    found.value.missing -= count
-                    if found.value.missing <= 0:
-                        self._recount(found.value, was_open=True)
+                    self._count(found.value, count)
 
 
 class _State(threading.local):
@@ -416,6 +428,17 @@ def _joined(write: Access, reads: Sequence[Access], found: Sequence[tuple[Access
         joined: Marks = np.maximum.reduce(each)
         return joined.reshape(*write[2], write[1])
     return np.broadcast_to(found[0][1].max(), (*write[2], write[1]))
+
+
+def _written(marks: Marks) -> int:
+    """Return how many of the marks of a block are those of written bytes."""
+    return int(np.count_nonzero(marks == _WRITTEN))
+
+
+def _bytes_of(places: npt.NDArray[Any], itemsize: int) -> npt.NDArray[Any]:
+    """Return the places of the bytes of elements at ``places``, with a last axis for the bytes of an element."""
+    bytes_: npt.NDArray[Any] = places[..., None] + np.arange(itemsize)
+    return bytes_
 
 
 def _view(marks: Marks, begin: int, region: Region, low: int = 0, size: int | None = None) -> Marks:

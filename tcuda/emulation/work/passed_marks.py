@@ -285,10 +285,14 @@ class Passing(Movable):
         if self._line is not None:
             require_decided(unwritten, self._function, *self._arguments, self._line)
         used: Mapping[int, npt.NDArray[Any]] = {}
-        if self._selects and any(unwritten.marks(_region(host)) is not None for host in (*self._reads, *self._writes)):
+        if self._selects and any(unwritten.may_have(_region(host)) for host in (*self._reads, *self._writes)):
             used = selected_elements.selected(self._function, *self._arguments)
-        found = self._found()
-        results = self._passed(found) if found else None
+        source = self._source(used)
+        found = self._found(source)
+        if source is not None:
+            results = self._taken(source, used[id(source)], found)
+        else:
+            results = self._passed(found) if found else None
         self._work()
         for place, host in enumerate(self._writes):
             marks = None if results is None else results[place]
@@ -300,11 +304,32 @@ class Passing(Movable):
                     shape = (*region[2], 1)
                     unwritten.store(region, None if marks is None else np.broadcast_to(marks[..., None], shape))
 
-    def _found(self) -> dict[Region, Marks]:
-        """Return the marks of the elements of each region that is read and not wholly written."""
+    def _source(self, used: Mapping[int, npt.NDArray[Any]]) -> npt.NDArray[Any] | None:
+        """Return the array from which the function only takes elements, whose addresses are in ``used``."""
+        if len(used) != 1 or any(id(host) in used for host in self._writes):
+            return None
+        return next((host for host in self._reads if id(host) in used and host.dtype.names is None), None)
+
+    def _taken(
+        self, source: npt.NDArray[Any], addresses: npt.NDArray[Any], found: Mapping[Region, Marks]
+    ) -> list[Any] | None:
+        """Return the marks of each array that is written with elements of ``source``, which are looked at alone."""
+        marks = self._unwritten.items(addresses, source.itemsize)
+        if marks is None and not found:
+            return None
+        most = np.uint8(max(0 if each is None else int(each.max()) for each in (marks, *found.values())))
+        alone = marks is not None and not found
+        return [marks if alone and host.shape == addresses.shape else most for host in self._writes]
+
+    def _found(self, source: npt.NDArray[Any] | None) -> dict[Region, Marks]:
+        """Return the marks of the elements of each region that is read and not wholly written.
+
+        Args:
+            source: An array that is left out.
+        """
         found = {}
         for host in self._reads:
-            if host.size:
+            if host.size and host is not source:
                 marks = self._unwritten.marks(_region(host))
                 if marks is not None:
                     each = _of_elements(marks, host.dtype)

@@ -30,16 +30,73 @@ def moved(host: npt.NDArray[Any], move: Callable[[npt.NDArray[Any]], Any]) -> Ad
     The function is called with the distances along each axis, which are arrays without memory of their own. So a
     function that selects few elements of a large array takes little time.
     """
-    addresses = np.asarray(move(np.broadcast_to(np.intp(host.ctypes.data), host.shape)), np.intp)
-    for axis, (length, stride) in enumerate(zip(host.shape, host.strides, strict=True)):
-        steps = np.arange(length, dtype=np.intp) * stride
-        addresses = addresses + move(np.broadcast_to(steps.reshape(length, *[1] * (host.ndim - axis - 1)), host.shape))
+    return _moved(host, [np.arange(length) * stride for length, stride in _axes(host)], move)
+
+
+def _moved(host: npt.NDArray[Any], steps: Sequence[Addresses], move: Callable[[npt.NDArray[Any]], Any]) -> Addresses:
+    """Return what :func:`moved` does for the elements of ``host`` at some distances along each axis."""
+    shape = tuple(map(len, steps))
+    addresses = np.asarray(move(np.broadcast_to(np.intp(host.ctypes.data), shape)), np.intp)
+    for axis, each in enumerate(steps):
+        addresses = addresses + move(np.broadcast_to(each.reshape(-1, *[1] * (len(shape) - axis - 1)), shape))
     return addresses
 
 
 def of_index(host: npt.NDArray[Any], index: Any) -> Addresses:
-    """Return the addresses of the elements of ``host[index]``."""
-    return moved(host, lambda places: places[index])
+    """Return the addresses of the elements of ``host[index]``.
+
+    Only the places that the index names are looked at, however long the axes are.
+
+    Raises:
+        IndexError: The index is wrong for the array.
+    """
+    steps: list[Addresses] = []
+    items: list[Any] = []
+    given = index if isinstance(index, tuple) else (index,)
+    used = sum(map(_axes_of, given))
+    if used > host.ndim:
+        raise IndexError(f"too many indices: the array has {host.ndim} axes, and {used} are indexed")
+    for item in given if any(item is Ellipsis for item in given) else (*given, Ellipsis):
+        axis = len(steps)
+        places, named = item, _axes_of(item)
+        if item is Ellipsis:
+            named = host.ndim - used
+        elif isinstance(item, slice):
+            chosen, places = np.arange(*item.indices(host.shape[axis])), slice(None)
+        elif named == 1 and np.asarray(item).dtype.kind in "iu":
+            chosen, places = _places(np.asarray(item, np.intp), host.shape[axis])
+        if places is item:  # a mask, a new axis, or whole axes
+            steps += [np.arange(length) * stride for length, stride in _axes(host)[axis : axis + named]]
+        else:
+            steps.append(chosen * host.strides[axis])
+        items.append(places)
+    return _moved(host, steps, lambda distances: distances[tuple(items)])
+
+
+def _axes(host: npt.NDArray[Any]) -> list[tuple[int, int]]:
+    return [*zip(host.shape, host.strides, strict=True)]
+
+
+def _axes_of(item: Any) -> int:
+    """Return how many axes an item of an index takes; 0 for an Ellipsis."""
+    if item is None or item is Ellipsis:
+        return 0
+    if isinstance(item, slice):
+        return 1
+    array = np.asarray(item)
+    return array.ndim if array.dtype.kind == "b" else 1
+
+
+def _places(numbers: Addresses, length: int) -> tuple[Addresses, Any]:
+    """Return the different places that ``numbers`` name, and the numbers as an index of these places.
+
+    Raises:
+        IndexError: A number is beyond the axis.
+    """
+    if numbers.size and not -length <= int(numbers.min()) <= int(numbers.max()) < length:
+        raise IndexError(f"a number of an index is beyond an axis of {length} elements")
+    chosen, places = np.unique(np.where(numbers < 0, numbers + length, numbers), return_inverse=True)
+    return chosen, places.reshape(numbers.shape)[()]
 
 
 def of_mask(host: npt.NDArray[Any], mask: npt.NDArray[Any]) -> Addresses:

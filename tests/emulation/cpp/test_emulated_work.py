@@ -27,7 +27,7 @@ class Machine:
         self.clock = _core.EmulatedClock(threading.RLock())
         self.default, self.other, self.apart = Stream(), Stream(), Stream(blocking=False)
         self.activity: list[tuple[int, int]] = []
-        devices = [(self.default, [self.other], self.activity.append)]
+        devices = [(self.default, self.activity.append)]
         self.times = _core.EmulatedTimes(self.clock, devices, 10)
 
 
@@ -63,7 +63,7 @@ def test_an_operation_without_duration_is_no_activity() -> None:
 
 def test_times_end_at_the_last_nanosecond_of_64_bits() -> None:
     machine = Machine()
-    machine.default.ready = 2**70
+    assert machine.times.extend(machine.default, 2**70) == LAST
     assert machine.times.occupy(machine.default, 2**62) == LAST
     assert machine.times.occupy(machine.other, 1) == LAST
     machine.clock._now = LAST - 1

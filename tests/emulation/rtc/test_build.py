@@ -175,7 +175,8 @@ def test_a_macro_and_a_condition_can_make_kernels() -> None:
 def test_the_caches_of_processes_that_build_at_once_stay_whole(output_of: OutputOf, cache_folder: Path) -> None:
     code = f"""
 import concurrent.futures
-from tcuda.emulation.rtc import build
+from tcuda.emulation.rtc import build, precompiled
+precompiled.WORTH = 1
 with concurrent.futures.ThreadPoolExecutor(3) as pool:
     print(len(set(pool.map(lambda _: build({KERNEL!r})[0], range(3)))))
 """

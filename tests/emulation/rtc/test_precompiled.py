@@ -40,6 +40,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return done
 
     monkeypatch.setattr(compiler.Compiler, "run", run_and_list)
+    monkeypatch.setattr(precompiled, "WORTH", 1)
     return found
 
 
@@ -56,6 +57,18 @@ def test_sources_with_other_macros_share_the_header(cache_folder: Path, messages
         build('extern "C" __global__ void f() {}', options)
     assert [uses_header(text) for text in messages] == [True] * 4
     assert headers(cache_folder) == 1
+
+
+def test_a_process_makes_the_header_when_it_compiles_several_kernels(
+    cache_folder: Path, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precompiled, "WORTH", 3)
+    for name in "fgh":
+        build(f'extern "C" __global__ void {name}() {{}}')
+        assert headers(cache_folder) == (name == "h")
+    assert [uses_header(text) for text in messages] == [False, False, True]
+    build(CUPY + 'extern "C" __global__ void f() {}')
+    assert not uses_header(messages[-1])
 
 
 def test_each_language_has_a_header(cache_folder: Path, messages: list[str]) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import bisect
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tcuda.emulation.runtime import address_ranges
 from tcuda.emulation.runtime.address_ranges import AddressRanges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcuda import _core
 
 pytestmark = pytest.mark.emulated
 
@@ -38,23 +41,46 @@ def test_random_ranges_are_found_as_in_a_list() -> None:
     assert ranges.remove(1000) is None
 
 
+class Collecting:
+    """Addresses in their order, with a garbage collection before each answer, which removes a range."""
+
+    def __init__(self, begins: _core.AddressSet, collect: Callable[[], object]) -> None:
+        self._begins = begins
+        self._collect = collect
+
+    def __getattr__(self, name: str) -> Any:
+        self._collect()
+        return getattr(self._begins, name)
+
+
 def test_a_garbage_collection_may_remove_a_range_during_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
     ranges: AddressRanges[None] = AddressRanges()
     for begin in range(0, 100, 10):
         ranges.add(begin, begin + 5, None)
     meanwhile = [20, 30]
+    begins = ranges._begins
 
-    def search(begins: list[int], address: int) -> int:
-        place = bisect.bisect_right(begins, address)
+    def collect() -> None:
         if meanwhile:
-            ranges.remove(meanwhile.pop())
-        return place
+            removed = meanwhile.pop()
+            del ranges._ranges[removed]
+            begins.discard(removed)
 
-    monkeypatch.setattr(address_ranges, "bisect_right", search)
+    monkeypatch.setattr(ranges, "_begins", Collecting(begins, collect))
     found: Any = ranges.at(52)
-    assert (found.begin, meanwhile) == (50, [])
-    meanwhile.append(0)
-    assert [each.begin for each in ranges.overlapping(41, 72)] == [40, 50, 60, 70]
+    assert (found.begin, ranges.at(21)) == (50, None)
+    meanwhile += [0, 50]
+    assert [each.begin for each in ranges.overlapping(41, 72)] == [40, 60, 70]
+
+
+def test_the_bounds_contain_all_ranges() -> None:
+    ranges: AddressRanges[None] = AddressRanges()
+    assert ranges.bounds() == []
+    for begin in (30, 10, 20):
+        ranges.add(begin, begin + 5, None)
+    assert ranges.bounds() == [(10, 35)]
+    ranges.remove(30)
+    assert ranges.bounds() == [(10, 25)]
 
 
 def test_a_range_that_begins_at_the_same_address_replaces_the_other() -> None:

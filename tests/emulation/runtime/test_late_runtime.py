@@ -68,6 +68,22 @@ def byte_at(ptr: int) -> int:
     return ctypes.c_ubyte.from_address(ptr).value
 
 
+def test_the_default_stream_waits_once_for_the_work_of_each_blocking_stream(
+    r: LateRuntime, launch: Callable[[str, int], None], done: list[str]
+) -> None:
+    for number in range(20):
+        launch(str(number), new_stream(r, STREAM_DEFAULT))
+    default = r.devices[0].default
+    launch("first", 0)
+    assert default.last is not None
+    assert len(default.last.before) == 20
+    launch("second", 0)
+    assert len(default.last.before) == 1
+    r.streamSynchronize(0)
+    assert done[-2:] == ["first", "second"]
+    assert len(done) == 22
+
+
 def test_a_stream_does_its_own_work_only(r: LateRuntime, launch: Callable[[str, int], None], done: list[str]) -> None:
     a, b = new_stream(r), new_stream(r)
     launch("a", a)

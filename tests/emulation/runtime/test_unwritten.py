@@ -245,3 +245,37 @@ def test_many_origins_share_the_last_number(unwritten: Unwritten) -> None:
 )
 def test_padding_belongs_to_no_field(dtype: np.dtype, unused: Sequence[int]) -> None:  # type: ignore[type-arg]
     assert np.flatnonzero(padding_of(dtype)).tolist() == list(unused)
+
+
+def test_the_bytes_of_elements_are_counted_once(unwritten: Unwritten) -> None:
+    twice = BEGIN + np.array([0, 8, 0, 8], np.intp)
+    unwritten.store_items(twice, 8, None)
+    assert marked(unwritten, bytes_at(BEGIN, 16)) == [False] * 16
+    unwritten.store_items(twice, 8, np.array([1, 0, 1, 0], np.uint8))
+    assert marked(unwritten, bytes_at(BEGIN, 16)) == [True] * 8 + [False] * 8
+    unwritten.write(bytes_at(BEGIN + 16, SIZE - 16))
+    assert unwritten.open == 1
+    unwritten.store_items(twice, 8, None)
+    assert unwritten.open == 0
+
+
+def test_random_changes_are_counted_as_by_a_list(unwritten: Unwritten) -> None:
+    chosen = np.random.RandomState(3)
+    known = np.ones(SIZE, bool)
+    for _ in range(500):
+        begin = int(chosen.randint(SIZE))
+        size = int(chosen.randint(1, SIZE - begin + 1))
+        marks = chosen.randint(2, size=size).astype(np.uint8)
+        if chosen.randint(2):
+            unwritten.write(bytes_at(BEGIN + begin, size))
+            known[begin : begin + size] = False
+        elif chosen.randint(2):
+            unwritten.store(bytes_at(BEGIN + begin, size), marks)
+            known[begin : begin + size] = marks
+        else:
+            places = begin + chosen.permutation(size)
+            unwritten.store_items(BEGIN + places, 1, marks)
+            known[places] = marks
+        assert marked(unwritten, bytes_at(BEGIN, SIZE)) == known.tolist()
+        assert unwritten.open == known.any()
+        assert unwritten.may_have(bytes_at(BEGIN + begin, size)) == known.any()

@@ -10,6 +10,7 @@ import pytest
 import tcuda
 from support.race_recorder import BOTH, READ, WRITE, RaceRecorder, span, whole
 from tcuda.emulation import xp
+from tcuda.emulation.work import selected_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -240,3 +241,49 @@ def test_work_of_a_graph_keeps_no_memory_alive(recorder: RaceRecorder) -> None:
         x[index] = 1
     del x, index
     assert tcuda.memory_allocated() < before
+
+
+ROWS = np.array([3, -6, 0, 3])
+INDICES: dict[str, Any] = {
+    "a number": 2,
+    "a negative number": np.int64(-1),
+    "an array": ROWS,
+    "an array without axes": np.array(4),
+    "an array of two axes": ROWS.reshape(2, 2),
+    "an empty array": np.array([], np.int64),
+    "unsigned numbers": np.array([1, 5], np.uint8),
+    "arrays for both axes": (ROWS, ROWS + 1),
+    "an array behind a slice": (slice(4, 1, -2), ROWS),
+    "an array before a slice": (ROWS, slice(1, -1, 3)),
+    "an array behind an ellipsis": (Ellipsis, np.array([1, 0, -2])),
+    "an array behind a new axis": (None, ROWS),
+    "arrays around a new axis": (ROWS, None, ROWS),
+    "a number and an array": (1, slice(None), np.array([1, -2])),
+    "a mask": _MASK,
+    "a mask of rows": (_MASK[:, 0], slice(0, 2)),
+    "a mask behind an array": (ROWS[:1], _MASK[0]),
+    "a true value": (True, ROWS),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_the_addresses_of_an_index_are_those_that_numpy_takes(name: str) -> None:
+    host = np.zeros((_ROWS, _COLUMNS, 3), np.float64)[::-1, :, 1:]
+    index = INDICES[name]
+    addresses = np.array([host[(*place, ...)].__array_interface__["data"][0] for place in np.ndindex(*host.shape)])
+    expected = addresses.reshape(host.shape)[index]
+    found = selected_elements.of_index(host, index)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("index", [6, np.array([0, -7]), (0, 0, 0, ROWS), _MASK[:2]], ids=str)
+def test_an_index_beyond_an_axis_selects_nothing(index: Any) -> None:
+    with pytest.raises(IndexError):
+        selected_elements.of_index(np.zeros((_ROWS, _COLUMNS, 3)), index)
+
+
+def test_an_index_looks_at_the_named_elements_only() -> None:
+    host = np.broadcast_to(np.zeros(1), (1 << 40, 2))
+    found = selected_elements.of_index(host, (np.array([5, -1]), slice(0, 1)))
+    assert found.shape == (2, 1)

@@ -273,7 +273,7 @@ bool DeviceLedger::can_move(Address address) {
 
 std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
     const Lock lock(mutex_);
-    return find_block_around(native_, live_, address);
+    return search_.around(address);
 }
 
 // Memory in several processes

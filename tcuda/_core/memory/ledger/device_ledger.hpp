@@ -242,6 +242,7 @@ private:
     ReportedSegments reported_{device_, driver_, limit_, statistics_, history_};
     ExternalMemory external_{device_, driver_, shutdown_, lives_,      blocks_,
                              native_, live_,   limit_,    statistics_, history_};
+    BlockSearch search_{native_, external_, live_};
     ImportedMemory imported_{device_, driver_};
     AnnouncedStreams streams_;
     Captures captures_;

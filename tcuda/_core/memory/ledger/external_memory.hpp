@@ -42,6 +42,9 @@ public:
     // Gives segments back to their libraries, and lets go of pools, which may be the last users of a library.
     void give_back(Lock &lock, std::vector<ReturnedSegment> &segments, std::vector<std::unique_ptr<Pool>> &pools);
 
+    // Whether a block of a source may exist.
+    bool was_used() const { return !sources_.empty(); }
+
     // Makes every source give back the memory that it keeps for later allocations.
     void empty_caches(Lock &lock);
 

@@ -3,6 +3,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <iterator>
+#include <set>
 
 #include "bindings/python/containers.hpp"
 #include "emulation/_cpp/bindings/python_streams.hpp"
@@ -34,6 +36,26 @@ std::optional<std::pair<std::size_t, std::size_t>> place_of(const EmulatedMemory
     return std::pair(place->offset, place->size);
 }
 
+// Addresses in their order. Python's lock guards them, and no function calls Python.
+class AddressSet {
+public:
+    void add(std::uintptr_t address) { addresses_.insert(address); }
+    void discard(std::uintptr_t address) { addresses_.erase(address); }
+
+    std::optional<std::uintptr_t> at_or_below(std::uintptr_t address) const {
+        const auto above = addresses_.upper_bound(address);
+        return above == addresses_.begin() ? std::nullopt : std::optional(*std::prev(above));
+    }
+
+    std::optional<std::uintptr_t> above(std::uintptr_t address) const {
+        const auto found = addresses_.upper_bound(address);
+        return found == addresses_.end() ? std::nullopt : std::optional(*found);
+    }
+
+private:
+    std::set<std::uintptr_t> addresses_;
+};
+
 void copy_rows(Address target, std::size_t target_pitch, Address source, std::size_t source_pitch, std::size_t width,
                std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row)
@@ -45,6 +67,14 @@ void copy_rows(Address target, std::size_t target_pitch, Address source, std::si
 
 // Adds the memory of emulated devices, and their driver table. The class Driver is in the module already.
 void bind_emulated_memory(nb::module_ &module) {
+    nb::class_<AddressSet>(module, "AddressSet", "Addresses in their order.")
+        .def(nb::init<>())
+        .def("add", &AddressSet::add, nb::arg("address"), "Add an address, unless the set has the address.")
+        .def("discard", &AddressSet::discard, nb::arg("address"), "Remove an address, if the set has the address.")
+        .def("at_or_below", &AddressSet::at_or_below, nb::arg("address"),
+             "Return the largest address of the set that is not above ``address``; None if there is none.")
+        .def("above", &AddressSet::above, nb::arg("address"),
+             "Return the smallest address of the set that is above ``address``; None if there is none.");
     nb::class_<EmulatedMemory>(module, "EmulatedMemory", R"(
     The memory of an emulated device: up to ``limit`` bytes of the host, in blocks like those of ``cudaMalloc``.)")
         .def(nb::init<std::size_t>(), nb::arg("limit"))

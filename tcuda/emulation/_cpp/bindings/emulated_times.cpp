@@ -39,20 +39,20 @@ long long KernelTime::of(long long bytes, long long operations, long long share)
 
 EmulatedTimes::EmulatedTimes(EmulatedClock &clock, nb::sequence devices, long long call) : clock_(clock), call_(call) {
     for (nb::handle device : devices)
-        devices_.push_back({device[0], nb::cast<nb::list>(device[1]), device[2]});
+        devices_.push_back({device[0], device[1]});
 }
 
 long long EmulatedTimes::start(const EmulatedTimeline &timeline) const {
-    const Device *const of = device(timeline);
+    const Device *const of = device(timeline.device);
     return of == nullptr ? -1 : start(timeline, *of);
 }
 
-long long EmulatedTimes::occupy(EmulatedTimeline &timeline, long long duration) const {
-    const Device *const of = device(timeline);
+long long EmulatedTimes::occupy(EmulatedTimeline &timeline, long long duration) {
+    Device *const of = device(timeline.device);
     if (of == nullptr)
         return -1;
     const long long begin = start(timeline, *of);
-    timeline.ready = sum(begin, duration);
+    extend(timeline, *of, sum(begin, duration));
     return duration <= 0 || note(*of, begin, timeline.ready) ? timeline.ready : -1;
 }
 
@@ -64,9 +64,27 @@ long long EmulatedTimes::start(const EmulatedTimeline &timeline, const Device &d
     const EmulatedTimeline &default_stream = EmulatedTimeline::of(device.default_stream);
     if (&timeline != &default_stream)
         return std::max(start, default_stream.ready);
-    for (nb::handle other : device.blocking)
-        start = std::max(start, EmulatedTimeline::of(other).ready);
-    return start;
+    return std::max(start, device.blocking_ready);
+}
+
+long long EmulatedTimes::extend(EmulatedTimeline &timeline, long long time) {
+    Device *const of = device(timeline.device);
+    if (of == nullptr)
+        return -1;
+    extend(timeline, *of, time);
+    return timeline.ready;
+}
+
+void EmulatedTimes::extend(EmulatedTimeline &timeline, Device &device, long long time) {
+    timeline.ready = std::max(timeline.ready, time);
+    device.ready = std::max(device.ready, timeline.ready);
+    if (timeline.blocking)
+        device.blocking_ready = std::max(device.blocking_ready, timeline.ready);
+}
+
+long long EmulatedTimes::ready(int device) const {
+    const Device *const of = this->device(device);
+    return of == nullptr ? -1 : of->ready;
 }
 
 PyObject *EmulatedTimes::default_stream(int device) const {
@@ -74,12 +92,15 @@ PyObject *EmulatedTimes::default_stream(int device) const {
     return exists ? devices_[static_cast<std::size_t>(device)].default_stream.ptr() : nullptr;
 }
 
-const EmulatedTimes::Device *EmulatedTimes::device(const EmulatedTimeline &timeline) const {
-    const int index = timeline.device;
+EmulatedTimes::Device *EmulatedTimes::device(int index) {
     if (0 <= index && static_cast<std::size_t>(index) < devices_.size())
         return &devices_[static_cast<std::size_t>(index)];
     PyErr_SetString(PyExc_IndexError, "the device of a stream does not exist");
     return nullptr;
+}
+
+const EmulatedTimes::Device *EmulatedTimes::device(int index) const {
+    return const_cast<EmulatedTimes *>(this)->device(index);
 }
 
 bool EmulatedTimes::note(const Device &device, long long start, long long end) const {
@@ -141,9 +162,7 @@ void bind_emulated_times(nb::module_ &module) {
         multiprocessors: The number of multiprocessors that the kernels of the stream run on.
         blocking: Whether the stream and the default stream of its device wait for each other.)")
         .def(nb::init<>())
-        .def_prop_rw(
-            "ready", [](const EmulatedTimeline &self) { return self.ready; },
-            [](EmulatedTimeline &self, nb::int_ time) { self.ready = limited(time); })
+        .def_prop_ro("ready", [](const EmulatedTimeline &self) { return self.ready; })
         .def_rw("device", &EmulatedTimeline::device)
         .def_rw("multiprocessors", &EmulatedTimeline::multiprocessors)
         .def_rw("blocking", &EmulatedTimeline::blocking);
@@ -152,12 +171,11 @@ void bind_emulated_times(nb::module_ &module) {
 
     Args:
         clock: The clock.
-        devices: For each device the default stream, the other streams that the default stream waits for, and a function
-            that takes the start and the end of an operation.
+        devices: For each device the default stream, and a function that takes the start and the end of an operation.
         call: The time of the host that each operation takes.)")
         .def(nb::init<EmulatedClock &, nb::sequence, long long>(), nb::arg("clock"), nb::arg("devices"),
              nb::arg("call"), nb::keep_alive<1, 2>(),
-             nb::sig("def __init__(self, clock: EmulatedClock, devices: Sequence[tuple[EmulatedTimeline, list[Any], "
+             nb::sig("def __init__(self, clock: EmulatedClock, devices: Sequence[tuple[EmulatedTimeline, "
                      "Callable[[tuple[int, int]], object]]], call: int) -> None"))
         .def(
             "start",
@@ -166,11 +184,22 @@ void bind_emulated_times(nb::module_ &module) {
             "Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time.")
         .def(
             "occupy",
-            [](const EmulatedTimes &self, EmulatedTimeline &timeline, long long duration) {
+            [](EmulatedTimes &self, EmulatedTimeline &timeline, long long duration) {
                 return raised_or(self.occupy(timeline, duration));
             },
             nb::arg("timeline"), nb::arg("duration"), R"(
-        Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end.)");
+        Let ``timeline`` be busy for ``duration`` nanoseconds as soon as possible, and return the time of the end.)")
+        .def(
+            "extend",
+            [](EmulatedTimes &self, EmulatedTimeline &timeline, nb::int_ time) {
+                return raised_or(self.extend(timeline, limited(time)));
+            },
+            nb::arg("timeline"), nb::arg("time"), R"(
+        Let ``timeline`` be busy at least until ``time``, and return the time until which it is busy.)")
+        .def(
+            "ready", [](const EmulatedTimes &self, int device) { return raised_or(self.ready(device)); },
+            nb::arg("device"),
+            "Return the time at which all work is complete that streams of ``device`` were given so far.");
 }
 
 } // namespace tcuda

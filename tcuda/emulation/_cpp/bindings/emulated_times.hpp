@@ -40,16 +40,21 @@ struct KernelTime {
 // with a Python error set if they fail.
 class EmulatedTimes {
 public:
-    // `devices` has, for each device, the default stream, the list of the other streams that the default stream waits
-    // for, and a function that takes the start and the end of an operation. Each operation takes `call` nanoseconds of
-    // the host. The binding keeps `clock` alive.
+    // `devices` has, for each device, the default stream, and a function that takes the start and the end of an
+    // operation. Each operation takes `call` nanoseconds of the host. The binding keeps `clock` alive.
     EmulatedTimes(EmulatedClock &clock, nanobind::sequence devices, long long call);
 
     // The earliest start of an operation that is added to `timeline` now.
     long long start(const EmulatedTimeline &timeline) const;
 
     // Lets `timeline` be busy for `duration` as soon as possible. Returns the time of the end.
-    long long occupy(EmulatedTimeline &timeline, long long duration) const;
+    long long occupy(EmulatedTimeline &timeline, long long duration);
+
+    // Lets `timeline` be busy at least until `time`. Returns the time until which it is busy.
+    long long extend(EmulatedTimeline &timeline, long long time);
+
+    // When all work of the device is complete that its streams were given so far, also streams that are gone.
+    long long ready(int device) const;
 
     EmulatedClock &clock() const { return clock_; }
 
@@ -59,11 +64,16 @@ public:
 private:
     struct Device {
         nanobind::object default_stream;
-        nanobind::list blocking;
         nanobind::object note;
+        // When the work of all streams is complete, and of those that the default stream waits for. The times of
+        // streams only grow, so no list of the streams is needed.
+        long long ready = 0, blocking_ready = 0;
     };
 
-    const Device *device(const EmulatedTimeline &timeline) const;
+    // Null with a Python error set if there is no such device.
+    Device *device(int index);
+    const Device *device(int index) const;
+    static void extend(EmulatedTimeline &timeline, Device &device, long long time);
     long long start(const EmulatedTimeline &timeline, const Device &device) const;
     bool note(const Device &device, long long start, long long end) const;
 

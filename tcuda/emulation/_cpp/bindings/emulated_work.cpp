@@ -15,7 +15,7 @@ PyObject *ptr_name = nullptr;
 
 void EmulatedWork::use(nb::object times, nb::object thread, nb::dict created, nb::tuple obstacles,
                        const KernelTime &kernel) {
-    times_ = &nb::cast<const EmulatedTimes &>(times);
+    times_ = &nb::cast<EmulatedTimes &>(times);
     thread_ = &nb::cast<const EmulatedThread &>(thread);
     times_object_ = std::move(times);
     thread_object_ = std::move(thread);

@@ -46,7 +46,7 @@ private:
     bool find_stream(Begun *begun, PyObject *stream) const;
 
     nanobind::object times_object_, thread_object_, created_, obstacles_;
-    const EmulatedTimes *times_ = nullptr; // null without a runtime
+    EmulatedTimes *times_ = nullptr; // null without a runtime
     const EmulatedThread *thread_ = nullptr;
     KernelTime kernel_;
 };

@@ -190,16 +190,11 @@ std::optional<EmulatedMemory::Block> EmulatedMemory::block_at(std::uintptr_t add
         if (later != adopted_.begin() && address - std::prev(later)->first < std::prev(later)->second)
             return Block{std::prev(later)->first, std::prev(later)->second};
     }
-    auto next = mappings_.upper_bound(address);
-    if (next == mappings_.begin() || address - std::prev(next)->first >= std::prev(next)->second.size)
+    const auto next = mapped_.upper_bound(address);
+    if (next == mapped_.begin() || address >= std::prev(next)->second)
         return std::nullopt;
-    auto first = std::prev(next);
-    while (first != mappings_.begin() && std::prev(first)->first + std::prev(first)->second.size == first->first)
-        --first;
-    std::uintptr_t end = std::prev(next)->first + std::prev(next)->second.size;
-    for (; next != mappings_.end() && next->first == end; ++next)
-        end += next->second.size;
-    return Block{first->first, end - first->first};
+    const auto [begin, end] = *std::prev(next);
+    return Block{begin, end - begin};
 }
 
 bool EmulatedMemory::is_unmapped(std::uintptr_t address) const {
@@ -373,14 +368,36 @@ bool EmulatedMemory::map(std::uintptr_t address, std::size_t size, std::uint64_t
     if (!within || overlaps)
         return false;
     Physical &mapped = *found->second;
-    const auto added = mappings_.emplace(address, Mapping{size, found->second}).first;
+    const auto range = mapped_.emplace(address, address + size).first;
+    try {
+        mappings_.emplace(address, Mapping{size, found->second});
+    } catch (...) {
+        mapped_.erase(range);
+        throw;
+    }
     const bool done = mapped.file == nullptr ? replace(address, size, PROT_READ | PROT_WRITE)
                                              : mapped.file->map(address, mapped.offset, size) != 0;
-    if (done)
+    if (done) {
         ++mapped.references;
-    else
-        mappings_.erase(added);
+        join_mapped(range);
+    } else {
+        mappings_.erase(address);
+        mapped_.erase(range);
+    }
     return done;
+}
+
+// Joins a mapped range with the ranges that it touches.
+void EmulatedMemory::join_mapped(std::map<std::uintptr_t, std::uintptr_t>::iterator range) noexcept {
+    const auto after = std::next(range);
+    if (after != mapped_.end() && after->first == range->second) {
+        range->second = after->second;
+        mapped_.erase(after);
+    }
+    if (range != mapped_.begin() && std::prev(range)->second == range->first) {
+        std::prev(range)->second = range->second;
+        mapped_.erase(range);
+    }
 }
 
 bool EmulatedMemory::unmap(std::uintptr_t address, std::size_t size) {
@@ -392,8 +409,20 @@ bool EmulatedMemory::unmap(std::uintptr_t address, std::size_t size) {
         return false;
     if (keeps_freed_)
         kept_.reserve(kept_.size() + 1);
-    if (!replace(address, size, keeps_freed_ ? PROT_READ | PROT_WRITE : PROT_NONE))
+    const auto range = std::prev(mapped_.upper_bound(address));
+    const std::uintptr_t end = range->second;
+    const bool splits = address + size < end;
+    if (splits)
+        mapped_.emplace(address + size, end);
+    if (!replace(address, size, keeps_freed_ ? PROT_READ | PROT_WRITE : PROT_NONE)) {
+        if (splits)
+            mapped_.erase(address + size);
         return false;
+    }
+    if (range->first == address)
+        mapped_.erase(range);
+    else
+        range->second = address;
     if (keeps_freed_)
         keep(Return::unmap, address, size);
     drop(*found->second.physical);

@@ -142,6 +142,7 @@ private:
     bool in_child() const;
     void keep(Return how, std::uintptr_t address, std::size_t size) noexcept;
     bool is_reserved_and_unmapped(Block range) const;
+    void join_mapped(std::map<std::uintptr_t, std::uintptr_t>::iterator range) noexcept;
     const std::shared_ptr<SharedFile> &file();
     EmulatedArena &arena();
     void drop(Physical &physical);
@@ -158,6 +159,7 @@ private:
     std::map<std::uintptr_t, std::size_t> adopted_; // address -> size
     std::map<std::uintptr_t, std::size_t> reservations_; // address -> size
     std::map<std::uintptr_t, Mapping> mappings_;
+    std::map<std::uintptr_t, std::uintptr_t> mapped_; // the begin and the end of each mapped range without a gap
     std::map<std::uint64_t, std::shared_ptr<Physical>> physical_; // by number
     std::vector<Place> abandoned_; // destroyed physical memory that another process or a descriptor still held
     bool keeps_freed_ = false;

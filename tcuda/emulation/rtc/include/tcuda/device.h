@@ -18,6 +18,7 @@
 #include "tcuda/memory.h"
 #include "tcuda/heap.h"
 #include "tcuda/output.h"
+#ifndef TCUDA_SUPPORT_ONLY
 #include "tcuda/clock.h"
 #include "tcuda/integers.h"
 #include "tcuda/packed_integers.h"
@@ -25,6 +26,7 @@
 #include "tcuda/special_functions.h"
 #include "tcuda/atomics.h"
 #include "tcuda/warp.h"
+#endif
 
 // The compiler would carry out the calls of a source itself, and would not tell the checks about them.
 #define __builtin_memcpy(...) ::memcpy(__VA_ARGS__)
