@@ -10,7 +10,7 @@ from tcuda.emulation.runtime import EmulatedRuntime, make
 
 pytestmark = pytest.mark.emulated
 
-OWN = {"environment", "watchRaces", "memoryDriver", "nvml", "is_late", "name", "schedule"}
+OWN = {"beginTrace", "environment", "watchRaces", "memoryDriver", "nvml", "is_late", "name", "schedule"}
 """The members of the runtime that are of no family."""
 INNER = {"create"}
 """What families offer to each other."""

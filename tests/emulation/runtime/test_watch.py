@@ -140,7 +140,7 @@ def test_per_thread_streams_are_told_in_the_thread(r: EmulatedRuntime, recorder:
         r.memsetAsync(ptr, 0, 8, STREAM_PER_THREAD)
 
     in_thread(work)
-    assert recorder.take() == [("work", 0, STREAM_PER_THREAD, "memset", [span(ptr, 8, WRITE, "ptr")])]
+    assert recorder.take() == [("work", 0, STREAM_PER_THREAD, "memset", [span(ptr, 8, WRITE, "a")])]
 
 
 # Copies
@@ -352,7 +352,7 @@ def test_a_graph_has_the_accesses_and_the_stacks_of_its_capture(r: EmulatedRunti
     executable = r.graphInstantiate(r.streamEndCapture(first), 0)
     assert recorder.take() == [], "no operation has run"
     nodes = [
-        ("memset", [span(ptr, 16, WRITE, "ptr")], [], 1),
+        ("memset", [span(ptr, 16, WRITE, "a")], [], 1),
         ("read", [access], [0], 2),
         ("also", (), [0], 3),
         ("tcuda_spin", (), [1, 2], 4),
@@ -378,7 +378,7 @@ def test_a_graph_that_was_captured_before_the_watch_has_its_accesses(r: Emulated
     watch(r, recorder := RaceRecorder())
     r.graphLaunch(executable, 0)
     nodes = [
-        ("memset", [span(ptr, 16, WRITE, "ptr")], [], 0),
+        ("memset", [span(ptr, 16, WRITE, "a")], [], 0),
         ("memcpy", [span(ptr, 4, WRITE, "dst"), span(ptr + 8, 4, READ, "src")], [0], 0),
     ]
     assert recorder.take()[1:] == [("graph", nodes), ("launch", nodes, 0, 0)]
