@@ -71,13 +71,12 @@ class Transfers(Protocol):
             rows: The number of rows.
         """
 
-    def upload(self, targets: Sequence[Any], addresses: Sequence[int], marks: Sequence[int]) -> None:
+    def upload(self, targets: Sequence[Any], addresses: Sequence[int]) -> None:
         """Copy memory of the host to each of ``targets``, as work of the stream of the target's device.
 
         Args:
             targets: Dense arrays with elements.
             addresses: For each target, the address of as many bytes on the host.
-            marks: For each target, an event of its device, which the stream records after the copy.
         """
 
     def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None:

@@ -1,7 +1,7 @@
 """Copies between the host and a device.
 
-A copy runs on the current stream of the device. A copy from page-locked memory may still run when the call returns, so
-this module keeps the memory alive until the copy is complete.
+A copy runs on the current stream of the device. A copy from page-locked memory may still run when the call returns. So
+this module keeps memory that tcuda's allocator of page-locked memory does not know alive until the copy is complete.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from tcuda._device import device
 from tcuda._process import waits
 from tcuda._process.captures import capture_on, captures, pageable_copy, require_no_capture
 from tcuda._process.lazy import backend, cuda
-from tcuda._process.spare_events import spare_events
-from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
+from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 from tcuda.comm._copies import contiguous
-from tcuda.comm._kept_memory import in_use, is_page_locked, keep, release
+from tcuda.comm._kept_memory import is_page_locked, keep, needs_keeping
 from tcuda.comm._order import queue, settle
 
 if TYPE_CHECKING:
@@ -36,29 +35,16 @@ def upload(targets: Sequence[Any], sources: Sequence[npt.NDArray[Any]]) -> None:
             order with the dtype of the target (900).
     """
     direct = []
-    for pair in zip(targets, sources, strict=True):
-        target, source = pair
+    for target, source in zip(targets, sources, strict=True):
         if not target.size:
             continue
-        if captures or not (target.flags.c_contiguous and source.flags.c_contiguous and source.dtype == target.dtype):
+        is_plain = target.flags.c_contiguous and source.flags.c_contiguous and source.dtype == target.dtype
+        if captures or not is_plain or needs_keeping(source):
             _upload(target, source)
         else:
-            direct.append(pair)
-    if not direct:
-        return
-    release()
-    spares = [spare_events(target.data.device_id, EVENT_DISABLE_TIMING) for target, _ in direct]
-    marks: list[int] = []
-    try:
-        for each in spares:
-            marks.append(each.take())
-        addresses = [source.__array_interface__["data"][0] for _, source in direct]  # faster than `source.ctypes`
-        backend.transfers().upload([target for target, _ in direct], addresses, marks)
-    except BaseException:
-        for each, mark in zip(spares, marks, strict=False):
-            each.give_back(mark)
-        raise
-    in_use.extend((mark, each, source) for mark, each, (_, source) in zip(marks, spares, direct, strict=True))
+            direct.append((target, source.__array_interface__["data"][0]))  # faster than `source.ctypes`
+    if direct:
+        backend.transfers().upload([target for target, _ in direct], [address for _, address in direct])
 
 
 def _upload(target: Any, source: npt.NDArray[Any]) -> None:
@@ -75,10 +61,10 @@ def _upload(target: Any, source: npt.NDArray[Any]) -> None:
         dense = target if target.flags.c_contiguous else backend.transfers().empty(target.shape, target.dtype, index)
         try:
             cuda.memcpyAsync(dense.data.ptr, memory.ctypes.data, memory.nbytes, MEMCPY_HOST_TO_DEVICE, here.handle)
-            if capture is None:
-                keep(memory, index, here.handle)
-            else:
+            if capture is not None:
                 capture.host_memory.append(memory)
+            elif needs_keeping(memory):
+                keep(memory, index, here.handle)
         except BaseException:
             settle([here])
             raise

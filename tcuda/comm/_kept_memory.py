@@ -9,6 +9,7 @@ from tcuda._base.statuses import Status
 from tcuda._process.captures import captures
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
 from tcuda._process.spare_events import SpareEvents, spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING
 
@@ -25,6 +26,16 @@ def is_page_locked(memory: npt.NDArray[Any]) -> bool:
     """Return whether the first and the last byte of ``memory``, which has no gaps, are page-locked."""
     first = memory.__array_interface__["data"][0]
     return cuda.pointerIsPageLocked(first) and cuda.pointerIsPageLocked(first + memory.nbytes - 1)
+
+
+def needs_keeping(memory: npt.NDArray[Any]) -> bool:
+    """Return whether :func:`keep` must keep ``memory``, which has no gaps, for a copy that may still run.
+
+    CUDA has read pageable memory before the call of the copy returns. tcuda's own allocator hands memory out again only
+    when no work of a device uses the memory any more.
+    """
+    first = memory.__array_interface__["data"][0]
+    return not ledger().host_allocation_at(first)[0] and is_page_locked(memory)
 
 
 def keep(memory: npt.NDArray[Any], index: int, handle: int) -> None:

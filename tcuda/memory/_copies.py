@@ -11,7 +11,7 @@ from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._process.streams import handle_and_device
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.comm._kept_memory import is_page_locked, keep
+from tcuda.comm._kept_memory import is_page_locked, keep, needs_keeping
 from tcuda.comm._order import Queue, queue, settle
 from tcuda.streams import Event
 
@@ -85,8 +85,8 @@ def copy_async(dst: Any, src: Any, stream: StreamLike | None = None) -> Event:
                     other.wait(here)
             if capture is not None and host is not None:
                 capture.host_memory.append(host)
-            elif host is not None and locked and not ledger().host_allocation_at(_address(host))[0]:
-                keep(host, here.device, here.handle)  # the allocator does not know this memory
+            elif host is not None and host.size and needs_keeping(host):
+                keep(host, here.device, here.handle)
         except BaseException:
             settle([here])
             raise

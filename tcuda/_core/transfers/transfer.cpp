@@ -107,11 +107,9 @@ bool Transfer::copy(const Place &lane, const End &target, const End &source, std
            done(calls_.copy_peer(target.address, there, source.address, here, bytes, lane.stream), "cuMemcpyPeerAsync");
 }
 
-bool Transfer::upload(const End &target, const void *source, std::size_t bytes, libcuda::Event mark) {
-    const libcuda::Stream stream = target.place.stream;
+bool Transfer::upload(const End &target, const void *source, std::size_t bytes) {
     return enter(target.place.device) &&
-           done(calls_.upload(target.address, source, bytes, stream), "cuMemcpyHtoDAsync") &&
-           done(streams_.event_record(mark, stream), "cuEventRecord");
+           done(calls_.upload(target.address, source, bytes, target.place.stream), "cuMemcpyHtoDAsync");
 }
 
 bool Transfer::copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,

@@ -88,14 +88,13 @@ class Transfers:
             settle([here])
             raise
 
-    def upload(self, targets: Sequence[Any], addresses: Sequence[int], marks: Sequence[int]) -> None:
+    def upload(self, targets: Sequence[Any], addresses: Sequence[int]) -> None:
         """Copy memory of the host by ``cudaMemcpyAsync``."""
         queues = [queue(target.data.device_id) for target in targets]
         try:
-            for there, target, address, mark in zip(queues, targets, addresses, marks, strict=True):
+            for there, target, address in zip(queues, targets, addresses, strict=True):
                 with current_device(there.device):
                     cuda.memcpyAsync(target.data.ptr, address, target.nbytes, MEMCPY_HOST_TO_DEVICE, there.handle)
-                    cuda.eventRecord(mark, there.handle)
         except BaseException:
             settle(queues)
             raise

@@ -248,30 +248,26 @@ void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb:
     });
 }
 
-void PythonTransfers::upload(nb::handle targets, nb::handle addresses, nb::handle marks) {
+void PythonTransfers::upload(nb::handle targets, nb::handle addresses) {
     struct Upload {
         End target;
         std::uintptr_t source;
         std::uint64_t bytes;
-        libcuda::Event mark;
     };
-    const Items given(targets), sources(addresses), events(marks);
+    const Items given(targets), sources(addresses);
     require_same_size(given, sources);
-    require_same_size(given, events);
     std::vector<Upload> uploads;
     uploads.reserve(static_cast<std::size_t>(given.size()));
     Call call(*this);
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
         ArrayMemory to;
         require(reader_.read(given[i], &to));
-        uploads.push_back({{call.place(to.device), to.address},
-                           static_cast<std::uintptr_t>(sources.integer_at(i)),
-                           to.bytes,
-                           static_cast<libcuda::Event>(events.integer_at(i))});
+        uploads.push_back(
+            {{call.place(to.device), to.address}, static_cast<std::uintptr_t>(sources.integer_at(i)), to.bytes});
     }
     call.run([&](Transfer &work) {
         return std::all_of(uploads.begin(), uploads.end(), [&](const Upload &each) {
-            return work.upload(each.target, reinterpret_cast<const void *>(each.source), each.bytes, each.mark);
+            return work.upload(each.target, reinterpret_cast<const void *>(each.source), each.bytes);
         });
     });
 }

@@ -36,7 +36,7 @@ public:
     void relay(nanobind::handle arrays, nanobind::handle hops);
     void copy_rows(nanobind::handle target, std::size_t target_pitch, nanobind::handle source, std::size_t source_pitch,
                    std::size_t width, std::size_t rows);
-    void upload(nanobind::handle targets, nanobind::handle addresses, nanobind::handle marks);
+    void upload(nanobind::handle targets, nanobind::handle addresses);
     // None, with nothing done, unless all arrays are in C order on `device`.
     nanobind::object pack(nanobind::handle arrays, int device);
     nanobind::object views(nanobind::handle flat, nanobind::handle like, nanobind::handle offsets);

@@ -61,9 +61,8 @@ void bind_transfers(nb::module_ &module) {
              nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"),
              nb::sig("def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, "
                      "rows: int) -> None"))
-        .def(
-            "upload", &PythonTransfers::upload, nb::arg("targets"), nb::arg("addresses"), nb::arg("marks"),
-            nb::sig("def upload(self, targets: Sequence[Any], addresses: Sequence[int], marks: Sequence[int]) -> None"))
+        .def("upload", &PythonTransfers::upload, nb::arg("targets"), nb::arg("addresses"),
+             nb::sig("def upload(self, targets: Sequence[Any], addresses: Sequence[int]) -> None"))
         .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("device"),
              nb::sig("def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None"))
         .def("views", &PythonTransfers::views, nb::arg("flat"), nb::arg("like"), nb::arg("offsets"),
