@@ -9,19 +9,21 @@ if TYPE_CHECKING:
 
 
 class Hop(NamedTuple):
-    """A copy of some bytes of an array to the same place of another array.
+    """A copy of some bytes of an array to another array.
 
     Attributes:
         source: The place of the array that is read, in a list of arrays.
         target: The place of the array that is written.
-        begin: The first byte.
-        end: The end of the bytes.
+        begin: The first byte that is read.
+        end: The end of the bytes that are read.
+        to: The first byte that is written.
     """
 
     source: int
     target: int
     begin: int
     end: int
+    to: int
 
 
 class Transfers(Protocol):
@@ -79,16 +81,17 @@ class Transfers(Protocol):
             addresses: For each target, the address of as many bytes on the host.
         """
 
-    def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None:
-        """Copy arrays into one, as work of the stream of ``device``.
+    def pack(self, arrays: Sequence[Any], device: int, full: int) -> tuple[Any, list[int]] | None:
+        """Copy the first of ``arrays`` into one array, as work of the stream of ``device``.
 
         Args:
-            arrays: Arrays of any devices.
+            arrays: Any objects.
             device: The device.
+            full: The number of bytes at which the one array takes no more arrays.
 
         Returns:
-            A new array of bytes on ``device``, and the place of each array in it, a multiple of 16. The result is None,
-            with nothing done, unless all of ``arrays`` are on ``device`` and in C order.
+            A new array of bytes on ``device``, and the place in it of each array that it took, a multiple of 16. The
+            result is None, with nothing done, unless these are two or more arrays on ``device`` in C order.
         """
 
     def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]:

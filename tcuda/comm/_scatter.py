@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
+from tcuda._backend.transfers import Hop
 from tcuda._base.arguments import MOST_BYTES, a_kind, integer, several
+from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
 from tcuda.comm._arguments import (
     HOST,
@@ -15,7 +18,7 @@ from tcuda.comm._arguments import (
     require_existing,
     shape_text,
 )
-from tcuda.comm._copies import copy, empty_like, part_of
+from tcuda.comm._copies import copy, empty_like, has_whole_rows, part_of
 from tcuda.streams import StreamContext
 from tcuda.streams._stream import Stream, as_stream
 
@@ -95,19 +98,40 @@ def _scattered(
         )
     axis = axis_of(dim, tensor.ndim)
     sizes = _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes
-    parts = _cut(tensor, axis, sizes)
+    bounds = _bounds(tensor, axis, sizes)
     # As in torch, a device for which there is no part is not even checked.
-    leaving = [(part, index) for part, index in enumerate(indices[: len(parts)]) if index != home or index == HOST]
-    for part, index in leaving:
-        require_existing(index)
-        _check_stream(streams, part, index)
-    for group in [[each] for each in leaving] if streams else [leaving]:
-        with StreamContext(streams[group[0][0]] if streams and group[0][0] < len(streams) else None):
-            targets = [empty_like(parts[part], index) for part, index in group]
-            _copy(targets, [parts[part] for part, _ in group], home)
-        for (part, _), target in zip(group, targets, strict=True):
-            parts[part] = target
-    return tuple(parts)
+    leaving = [part for part, index in enumerate(indices[: len(bounds)]) if index != home or index == HOST]
+    for part in leaving:
+        require_existing(indices[part])
+        if streams:
+            _check_stream(streams, part, indices[part])
+    made: list[Any] = [None] * len(bounds)
+    for group in [[part] for part in leaving] if streams else [leaving]:
+        with StreamContext(streams[group[0]] if streams and group[0] < len(streams) else None):
+            copies = _copies(tensor, axis, [bounds[part] for part in group], [indices[part] for part in group], home)
+        for part, each in zip(group, copies, strict=True):
+            made[part] = each
+    for part, index in enumerate(indices[: len(bounds)]):
+        if index == home:  # a view, which is made while the others are copied
+            made[part] = part_of(tensor, axis, *bounds[part])
+    return tuple(made)
+
+
+def _copies(tensor: Any, axis: int, bounds: Sequence[tuple[int, int]], indices: Sequence[int], home: int) -> list[Any]:
+    """Return copies of the parts of ``tensor`` between ``bounds`` on the devices ``indices``."""
+    if home == HOST or not has_whole_rows(tensor, axis) or not tensor.dtype.isnative:
+        parts = [part_of(tensor, axis, *each) for each in bounds]
+        targets = [empty_like(part, index) for part, index in zip(parts, indices, strict=True)]
+        _copy(targets, parts, home)
+        return targets
+    transfers, (length, *row) = backend.transfers(), tensor.shape
+    row_bytes = tensor.nbytes // max(length, 1)
+    targets, hops = [], []
+    for place, ((begin, end), index) in enumerate(zip(bounds, indices, strict=True), 1):
+        targets.append(transfers.empty((end - begin, *row), tensor.dtype, index))
+        hops.append(Hop(0, place, begin * row_bytes, end * row_bytes, 0))
+    transfers.relay([tensor, *targets], hops)
+    return targets
 
 
 def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence[Stream | None]) -> None:
@@ -132,7 +156,7 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
             f"Total size for output tensors along scatter dim {axis} does not match the source tensor size at dim "
             f"{axis}. Expected {length}, but got total size {sum(sizes)}"
         )
-    parts = _cut(tensor, axis, sizes)
+    parts = [part_of(tensor, axis, *each) for each in _bounds(tensor, axis, sizes)]
     for part, place in enumerate(places):
         _check_stream(streams, part, place)
     for part, target in enumerate(targets):
@@ -166,8 +190,8 @@ def _lengths(chunk_sizes: Iterable[int]) -> list[int]:
     return [integer(size, "each of chunk_sizes", -MOST_BYTES, MOST_BYTES) for size in sizes]
 
 
-def _cut(tensor: Any, axis: int, sizes: list[int]) -> list[Any]:
-    """Return views of ``tensor`` with these lengths along ``axis``."""
+def _bounds(tensor: Any, axis: int, sizes: list[int]) -> list[tuple[int, int]]:
+    """Return the beginning and the end of each part of ``tensor`` along ``axis``; the parts have these lengths."""
     if not tensor.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if min(sizes) < 0:
@@ -180,11 +204,8 @@ def _cut(tensor: Any, axis: int, sizes: list[int]) -> list[Any]:
             f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
             f"{axis}), but got split_sizes={sizes}"
         )
-    parts, begin = [], 0
-    for size in sizes:
-        parts.append(part_of(tensor, axis, begin, begin + size))
-        begin += size
-    return parts
+    ends = list(itertools.accumulate(sizes))
+    return list(zip([0, *ends], ends, strict=False))
 
 
 def _checked_streams(streams: Iterable[StreamLike | None] | None) -> list[Stream | None]:

@@ -180,15 +180,21 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
         return std::any_of(links.begin(), links.end(),
                            [&](const Link &link) { return link.source == place && link.last >= i; });
     };
-    // Copies of several streams for one target overlap, because all wait for the target before the first copy.
-    for (Link &link : links) {
-        Place lane;
-        if (link.is_ordered)
+    // Copies of several streams for one target, also of the target's own stream, overlap, because the other streams
+    // wait for the target before the first copy.
+    for (const Link &first : links) {
+        const auto is_alike = [&](const Link &link) { return link.target == first.target; };
+        if (first.is_ordered || std::count_if(links.begin(), links.end(), is_alike) < 2)
             continue;
-        link.is_ordered = std::any_of(links.begin(), links.end(), [&](const Link &other) {
-            return other.target == link.target && !(other.source == link.source) && !(other.source == other.target);
-        });
-        if (link.is_ordered && !(open(link.source, &lane) && wait(lane, link.target)))
+        std::vector<Place> lanes;
+        for (Link &link : links)
+            if (is_alike(link) && !link.is_ordered) {
+                lanes.emplace_back();
+                if (!open(link.source, &lanes.back()))
+                    return false;
+                link.is_ordered = true;
+            }
+        if (!wait(lanes.data(), lanes.size(), first.target))
             return false;
     }
     for (std::size_t i = 0; i < copies.size(); ++i) {

@@ -56,15 +56,15 @@ void bind_transfers(nb::module_ &module) {
         .def("empty", &PythonTransfers::empty, nb::arg("shape"), nb::arg("dtype"), nb::arg("device"),
              nb::sig("def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any"))
         .def("relay", &PythonTransfers::relay, nb::arg("arrays"), nb::arg("hops"),
-             nb::sig("def relay(self, arrays: Sequence[Any], hops: Sequence[tuple[int, int, int, int]]) -> None"))
+             nb::sig("def relay(self, arrays: Sequence[Any], hops: Sequence[tuple[int, int, int, int, int]]) -> None"))
         .def("copy_rows", &PythonTransfers::copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
              nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"),
              nb::sig("def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, "
                      "rows: int) -> None"))
         .def("upload", &PythonTransfers::upload, nb::arg("targets"), nb::arg("addresses"),
              nb::sig("def upload(self, targets: Sequence[Any], addresses: Sequence[int]) -> None"))
-        .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("device"),
-             nb::sig("def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None"))
+        .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("device"), nb::arg("full"),
+             nb::sig("def pack(self, arrays: Sequence[Any], device: int, full: int) -> tuple[Any, list[int]] | None"))
         .def("views", &PythonTransfers::views, nb::arg("flat"), nb::arg("like"), nb::arg("offsets"),
              nb::sig("def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]"))
         .def("add", &PythonTransfers::add, nb::arg("out"), nb::arg("inputs"), nb::kw_only(), nb::arg("release") = true,
