@@ -532,6 +532,14 @@ class Transfers:
     def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]: ...
     def add(self, out: Any, inputs: Sequence[Any], *, release: bool = True) -> bool: ...
 
+def buffer_address(object: Any) -> int:
+    """Return the address of the bytes of an object that has a buffer without gaps, such as an array of NumPy.
+
+    Raises:
+        TypeError: The object has no buffer.
+        ValueError: The buffer has gaps.
+    """
+
 class CallGroup:
     """A group of calls, as NCCL has: a function starts the group, another function ends the group.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._core import buffer_address
 from tcuda._device import device
 from tcuda._process import waits
 from tcuda._process.captures import capture_on, captures, pageable_copy, require_no_capture
@@ -42,7 +43,7 @@ def upload(targets: Sequence[Any], sources: Sequence[npt.NDArray[Any]]) -> None:
         if captures or not is_plain or needs_keeping(source):
             _upload(target, source)
         else:
-            direct.append((target, source.__array_interface__["data"][0]))  # faster than `source.ctypes`
+            direct.append((target, buffer_address(source)))
     if direct:
         backend.transfers().upload([target for target, _ in direct], [address for _, address in direct])
 

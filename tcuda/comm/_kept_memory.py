@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.statuses import Status
+from tcuda._core import buffer_address
 from tcuda._process.captures import captures
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
@@ -24,7 +25,7 @@ call_in_child(in_use.clear)
 
 def is_page_locked(memory: npt.NDArray[Any]) -> bool:
     """Return whether the first and the last byte of ``memory``, which has no gaps, are page-locked."""
-    first = memory.__array_interface__["data"][0]
+    first = buffer_address(memory)
     return cuda.pointerIsPageLocked(first) and cuda.pointerIsPageLocked(first + memory.nbytes - 1)
 
 
@@ -34,8 +35,7 @@ def needs_keeping(memory: npt.NDArray[Any]) -> bool:
     CUDA has read pageable memory before the call of the copy returns. tcuda's own allocator hands memory out again only
     when no work of a device uses the memory any more.
     """
-    first = memory.__array_interface__["data"][0]
-    return not ledger().host_allocation_at(first)[0] and is_page_locked(memory)
+    return not ledger().host_allocation_at(buffer_address(memory))[0] and is_page_locked(memory)
 
 
 def keep(memory: npt.NDArray[Any], index: int, handle: int) -> None:

@@ -97,8 +97,7 @@ def _scattered(
             f"len(devices) = {len(indices)} and len(chunk_sizes) = {len(sizes)}"
         )
     axis = axis_of(dim, tensor.ndim)
-    sizes = _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes
-    bounds = _bounds(tensor, axis, sizes)
+    bounds = _equal_bounds(tensor, axis, len(indices)) if sizes is None else _bounds(tensor, axis, sizes)
     # As in torch, a device for which there is no part is not even checked.
     leaving = [part for part, index in enumerate(indices[: len(bounds)]) if index != home or index == HOST]
     for part in leaving:
@@ -108,7 +107,7 @@ def _scattered(
     made: list[Any] = [None] * len(bounds)
     for group in [[part] for part in leaving] if streams else [leaving]:
         with StreamContext(streams[group[0]] if streams and group[0] < len(streams) else None):
-            copies = _copies(tensor, axis, [bounds[part] for part in group], [indices[part] for part in group], home)
+            copies = _sent(tensor, axis, [bounds[part] for part in group], [indices[part] for part in group], home)
         for part, each in zip(group, copies, strict=True):
             made[part] = each
     for part, index in enumerate(indices[: len(bounds)]):
@@ -117,7 +116,7 @@ def _scattered(
     return tuple(made)
 
 
-def _copies(tensor: Any, axis: int, bounds: Sequence[tuple[int, int]], indices: Sequence[int], home: int) -> list[Any]:
+def _sent(tensor: Any, axis: int, bounds: Sequence[tuple[int, int]], indices: Sequence[int], home: int) -> list[Any]:
     """Return copies of the parts of ``tensor`` between ``bounds`` on the devices ``indices``."""
     if home == HOST or not has_whole_rows(tensor, axis) or not tensor.dtype.isnative:
         parts = [part_of(tensor, axis, *each) for each in bounds]
@@ -173,15 +172,15 @@ def _copy(targets: Sequence[Any], parts: Sequence[Any], home: int) -> None:
         copy(targets, parts)
 
 
-def _equal_sizes(tensor: Any, axis: int, count: int) -> list[int]:
-    """Return the lengths of the parts into which ``torch.chunk`` cuts."""
+def _equal_bounds(tensor: Any, axis: int, count: int) -> list[tuple[int, int]]:
+    """Return the beginning and the end of the parts along ``axis`` into which ``torch.chunk`` cuts."""
     if not tensor.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     length = tensor.shape[axis]
     if not length:
-        return [0] * count
+        return [(0, 0)] * count
     size = -(-length // count)
-    return [min(size, length - begin) for begin in range(0, length, size)]
+    return [(begin, min(begin + size, length)) for begin in range(0, length, size)]
 
 
 def _lengths(chunk_sizes: Iterable[int]) -> list[int]:

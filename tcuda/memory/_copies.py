@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda._core import buffer_address
 from tcuda._device import device
 from tcuda._process.borrowed import Borrowed
 from tcuda._process.captures import capture_on, captures, pageable_copy
@@ -151,7 +152,7 @@ def _copy(dst: Any, src: Any, devices: tuple[int | None, int | None], here: Queu
 def _address(array: Any) -> int:
     import numpy as np
 
-    address: int = array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
+    address: int = buffer_address(array) if isinstance(array, np.ndarray) else array.data.ptr
     return address
 
 
