@@ -77,7 +77,7 @@ class Transfers(Protocol):
         """Copy memory of the host to each of ``targets``, as work of the stream of the target's device.
 
         Args:
-            targets: Dense arrays with elements.
+            targets: Dense arrays.
             addresses: For each target, the address of as many bytes on the host.
         """
 

@@ -79,7 +79,8 @@ def _replicas(tensor: Any, indices: Sequence[int]) -> list[Any]:
         from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
 
         copies = [empty_like(tensor, index) for index in others]
-        upload(copies, [tensor] * len(copies))
+        for each in copies:
+            upload(each, tensor)
     else:
         copies = copies_on(contiguous_for(tensor, others), others)
     new = iter(copies)
@@ -107,7 +108,8 @@ def _copy_to_all(tensor: Any, targets: Sequence[Any]) -> None:
     if home == HOST:
         from tcuda.comm._host import upload
 
-        upload(targets, [tensor] * len(targets))
+        for target in targets:
+            upload(target, tensor)
         return
     away = [each for each in targets if each.data.device_id != home and each.flags.c_contiguous]
     if away and tensor.size:

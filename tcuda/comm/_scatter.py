@@ -118,18 +118,21 @@ def _scattered(
 
 def _sent(tensor: Any, axis: int, bounds: Sequence[tuple[int, int]], indices: Sequence[int], home: int) -> list[Any]:
     """Return copies of the parts of ``tensor`` between ``bounds`` on the devices ``indices``."""
-    if home == HOST or not has_whole_rows(tensor, axis) or not tensor.dtype.isnative:
+    if not tensor.dtype.isnative or not has_whole_rows(tensor, axis):
         parts = [part_of(tensor, axis, *each) for each in bounds]
         targets = [empty_like(part, index) for part, index in zip(parts, indices, strict=True)]
         _copy(targets, parts, home)
         return targets
-    transfers, (length, *row) = backend.transfers(), tensor.shape
+    (length, *row), dtype, empty = tensor.shape, tensor.dtype, backend.transfers().empty
     row_bytes = tensor.nbytes // max(length, 1)
-    targets, hops = [], []
-    for place, ((begin, end), index) in enumerate(zip(bounds, indices, strict=True), 1):
-        targets.append(transfers.empty((end - begin, *row), tensor.dtype, index))
-        hops.append(Hop(0, place, begin * row_bytes, end * row_bytes, 0))
-    transfers.relay([tensor, *targets], hops)
+    targets = [empty((end - begin, *row), dtype, index) for (begin, end), index in zip(bounds, indices, strict=True)]
+    if home == HOST:
+        from tcuda.comm._host import upload_parts
+
+        upload_parts(targets, tensor, [begin * row_bytes for begin, _ in bounds])
+        return targets
+    hops = [Hop(0, place, begin * row_bytes, end * row_bytes, 0) for place, (begin, end) in enumerate(bounds, 1)]
+    backend.transfers().relay([tensor, *targets], hops)
     return targets
 
 
@@ -167,7 +170,8 @@ def _copy(targets: Sequence[Any], parts: Sequence[Any], home: int) -> None:
     if home == HOST:
         from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
 
-        upload(targets, parts)
+        for target, part in zip(targets, parts, strict=True):
+            upload(target, part)
     else:
         copy(targets, parts)
 

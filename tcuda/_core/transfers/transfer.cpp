@@ -108,6 +108,8 @@ bool Transfer::copy(const Place &lane, const End &target, const End &source, std
 }
 
 bool Transfer::upload(const End &target, const void *source, std::size_t bytes) {
+    if (bytes == 0)
+        return enter(target.place.device);
     return enter(target.place.device) &&
            done(calls_.upload(target.address, source, bytes, target.place.stream), "cuMemcpyHtoDAsync");
 }

@@ -92,6 +92,8 @@ class Transfers:
         queues = [queue(target.data.device_id) for target in targets]
         try:
             for there, target, address in zip(queues, targets, addresses, strict=True):
+                if not target.nbytes:
+                    continue
                 with current_device(there.device):
                     cuda.memcpyAsync(target.data.ptr, address, target.nbytes, MEMCPY_HOST_TO_DEVICE, there.handle)
         except BaseException:

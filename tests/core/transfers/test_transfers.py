@@ -151,7 +151,8 @@ print(sum("create" in line for line in log()), len(asked))
 
 def test_memory_of_the_host_is_copied_by_one_call_for_each_target(output_of: OutputOf, driver_stub: str) -> None:
     code = """
-core.upload([array((5,), FLOAT, 0x2000, 1), array((15,), FLOAT, 0x3000, 0)], [0x777, 0x888])
+targets = [array((5,), FLOAT, 0x2000, 1), array((0,), FLOAT, 0x4000, 1), array((15,), FLOAT, 0x3000, 0)]
+core.upload(targets, [0x777, 0x999, 0x888])
 print(*log(), sep="\\n")
 try:
     core.upload([array((5,), FLOAT, 0x2000, 1)], [])
