@@ -13,6 +13,7 @@ from tcuda.comm._arguments import (
     HOST,
     axis_of,
     device_index,
+    host,
     is_host,
     place_of,
     place_text,
@@ -81,9 +82,7 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         return result
     parts = _parts(result, arrays, axis)
     if where == HOST:
-        from tcuda.comm._host import download  # here, because `import tcuda` imports no NumPy
-
-        download(parts, arrays)
+        host().download(parts, arrays)
     else:  # an array may be a part of `out`
         for part, array in zip(parts, arrays, strict=True):
             copy([part], [array])

@@ -13,6 +13,7 @@ from tcuda.comm._arguments import (
     HOST,
     axis_of,
     device_indices,
+    host,
     place_of,
     place_of_output,
     require_existing,
@@ -104,16 +105,18 @@ def _scattered(
         require_existing(indices[part])
         if streams:
             _check_stream(streams, part, indices[part])
-    made: list[Any] = [None] * len(bounds)
-    for group in [[part] for part in leaving] if streams else [leaving]:
-        with StreamContext(streams[group[0]] if streams and group[0] < len(streams) else None):
-            copies = _sent(tensor, axis, [bounds[part] for part in group], [indices[part] for part in group], home)
-        for part, each in zip(group, copies, strict=True):
-            made[part] = each
-    for part, index in enumerate(indices[: len(bounds)]):
-        if index == home:  # a view, which is made while the others are copied
-            made[part] = part_of(tensor, axis, *bounds[part])
-    return tuple(made)
+    if streams:
+        copies = []
+        for part in leaving:
+            with StreamContext(streams[part] if part < len(streams) else None):
+                copies += _sent(tensor, axis, [bounds[part]], [indices[part]], home)
+    else:
+        copies = _sent(tensor, axis, [bounds[part] for part in leaving], [indices[part] for part in leaving], home)
+    if len(copies) < len(bounds):  # views, which are made while the other parts are copied
+        for part, index in enumerate(indices[: len(bounds)]):
+            if index == home:
+                copies.insert(part, part_of(tensor, axis, *bounds[part]))
+    return tuple(copies)
 
 
 def _sent(tensor: Any, axis: int, bounds: Sequence[tuple[int, int]], indices: Sequence[int], home: int) -> list[Any]:
@@ -127,9 +130,7 @@ def _sent(tensor: Any, axis: int, bounds: Sequence[tuple[int, int]], indices: Se
     row_bytes = tensor.nbytes // max(length, 1)
     targets = [empty((end - begin, *row), dtype, index) for (begin, end), index in zip(bounds, indices, strict=True)]
     if home == HOST:
-        from tcuda.comm._host import upload_parts
-
-        upload_parts(targets, tensor, [begin * row_bytes for begin, _ in bounds])
+        host().upload_parts(targets, tensor, [begin * row_bytes for begin, _ in bounds])
         return targets
     hops = [Hop(0, place, begin * row_bytes, end * row_bytes, 0) for place, (begin, end) in enumerate(bounds, 1)]
     backend.transfers().relay([tensor, *targets], hops)
@@ -168,10 +169,8 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
 
 def _copy(targets: Sequence[Any], parts: Sequence[Any], home: int) -> None:
     if home == HOST:
-        from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
-
         for target, part in zip(targets, parts, strict=True):
-            upload(target, part)
+            host().upload(target, part)
     else:
         copy(targets, parts)
 

@@ -252,6 +252,12 @@ for _ in range(400):
         piece = random.choice([each for each in pieces if each])
         source, target, begin = piece.pop(0)
         hops.append((source, target, begin, begin + size, begin))
+    for _ in range(random.randint(0, 2)):  # copies within a device that no other copy concerns
+        device, count = random.randrange(2), len(devices)
+        begin = 0x1000 + device * 0x10000
+        arrays += [array((64,), BYTE, begin + 0x100 * place, device) for place in (count, count + 1)]
+        devices += [device, device]
+        hops.insert(random.randint(0, len(hops)), (count, count + 1, 0, 64, 0))
     core.relay(arrays, hops)
     print(json.dumps([devices, hops, log()]))
 """
@@ -538,8 +544,8 @@ print(*(line for line in log() if not line.startswith("create")), sep="\\n")
         "record 1 90 in 9",
         "wait 70 1 in 7",
         "wait 80 1 in 8",
-        "copy 24576 12288 16 90 in 9",
         "copy 16384 4096 16 70 in 7",
+        "copy 24576 12288 16 90 in 9",
         "record 2 70 in 7",
         "wait 90 2 in 9",
         "copy 20480 8196 12 80 in 8",
@@ -705,8 +711,8 @@ print(*work("copy", "wait"), sep="\\n")
         assert self.lines(output_of, driver_stub, code) == [
             "wait 108 1 in 8",
             "wait 108 2 in 8",
-            "copy 20480 8192 24 0 in 7",
             "copy 20504 4096 16 108 in 8",
+            "copy 20480 8192 24 0 in 7",  # beside the copy that arrives
             "wait 0 1 in 8",
             "wait 0 1 in 7",
         ]
