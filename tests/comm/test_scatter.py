@@ -85,6 +85,7 @@ def test_memory_that_waits_for_its_copies_by_itself_is_not_kept(make: Any) -> No
     del values
     overwritten = make(4096, "f")
     overwritten[...] = -1
+    stream.synchronize()
     assert made.tolist() == list(range(2048, 4096))
 
 
