@@ -85,7 +85,8 @@ public:
 
     // A new array on `device`.
     nb::object make(PyObject *shape, PyObject *dtype, int device) {
-        place(device);
+        if (!work_.enter(device))
+            raise();
         PyObject *const made = owner_.arrays_.maker.make(shape, dtype);
         require(made != nullptr);
         return nb::steal(made);
