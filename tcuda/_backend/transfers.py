@@ -54,7 +54,8 @@ class Transfers(Protocol):
         A hop is work of the stream of its source's device. This stream first waits for the stream of the target's
         device, which then waits for the hop. The stream of the source's device makes the first wait only once for each
         device to which it copies, so that pieces of an array move through a chain of devices at the same time. If
-        several devices copy to one device, they all wait before the first hop, so that their copies overlap.
+        several devices copy to one device, they all wait before the first hop, so that their copies overlap. A hop
+        within a device, whose memory no other hop uses, may be made later.
 
         Args:
             arrays: Dense arrays of any devices.

@@ -78,13 +78,13 @@ def _copied(
 
     The device ``home`` may be among ``others``.
     """
-    arrays, transfers = originals[begin:], backend.transfers()
-    packed = transfers.pack(arrays, home, buffer_size)
+    arrays, transfers, full = originals[begin:], backend.transfers(), min(buffer_size, _ALL)
+    packed = transfers.pack(arrays, home, full)
     if packed is None:
         arrays = [contiguous(array) for array in _for_one_buffer(originals, begin, home, buffer_size)]
         if len(arrays) == 1:
             return [[each] for each in copies_on(arrays[0], others)]
-        packed = transfers.pack(arrays, home, buffer_size)
+        packed = transfers.pack(arrays, home, full)
         assert packed is not None
     flat, offsets = packed
     copies = iter(copies_on(flat, [index for index in others if index != home]))
@@ -155,7 +155,8 @@ def reduce_add_coalesced(
                 sums[place] = each
         else:
             return tuple(sums)
-    return tuple([total(checked_inputs(column, root)) for column in zip(*rows, strict=True)])
+    columns = [checked_inputs(column, root) for column in zip(*rows, strict=True)]
+    return tuple([total(column) for column in columns])
 
 
 def _are_alike(rows: Sequence[Sequence[Any]]) -> bool:
