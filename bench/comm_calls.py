@@ -46,14 +46,12 @@ class CommCall(NamedTuple):
 _BROADCAST = "comm.broadcast(x, devices)"
 _BROADCAST_OF_CUPY = "[x, *[copied(x, device) for device in devices[1:]]]"
 _COALESCED_OF_CUPY = "[small, *[[copied(each, device) for each in small] for device in devices[1:]]]"
-_SMALL_OF_TORCH = 0.6
 _COALESCED_OF_TORCH = 0.33
 _LEAST_BANDWIDTH = 370e3  # bytes in a microsecond
 _LONGEST_SMALL = 12.0
 
 
 def _sized(name: str, size: int) -> dict[str, CommCall]:
-    of_torch = _SMALL_OF_TORCH if size == _KIB else 1.0
     longest = {_KIB: _LONGEST_SMALL, 256 * _MIB: 256 * _MIB / _LEAST_BANDWIDTH}.get(size, math.inf)
     return {
         f"broadcast {name}": CommCall(_BROADCAST, _BROADCAST_OF_CUPY, size, at_most=longest),
@@ -62,7 +60,6 @@ def _sized(name: str, size: int) -> dict[str, CommCall]:
             "[copied(part, device) for part, device in zip(cut(x), devices)]",
             size,
             is_whole=False,
-            of_torch=of_torch,
         ),
         f"scatter {name} of the host": CommCall(
             "comm.scatter(host, devices)", "[uploaded(part, device) for part, device in zip(cut(host), devices)]", size
@@ -72,10 +69,9 @@ def _sized(name: str, size: int) -> dict[str, CommCall]:
             "joined([copied(part, 0) for part in parts])",
             size,
             is_whole=False,
-            of_torch=of_torch,
         ),
         f"reduce_add {name}": CommCall(
-            "comm.reduce_add(copies, 0)", "summed([copied(each, 0) for each in copies])", size, of_torch=of_torch
+            "comm.reduce_add(copies, 0)", "summed([copied(each, 0) for each in copies])", size
         ),
     }
 

@@ -9,19 +9,21 @@ if TYPE_CHECKING:
 
 
 class Hop(NamedTuple):
-    """A copy of some bytes of an array to the same place of another array.
+    """A copy of some bytes of an array to another array.
 
     Attributes:
         source: The place of the array that is read, in a list of arrays.
         target: The place of the array that is written.
-        begin: The first byte.
-        end: The end of the bytes.
+        begin: The first byte that is read.
+        end: The end of the bytes that are read.
+        to: The first byte that is written.
     """
 
     source: int
     target: int
     begin: int
     end: int
+    to: int
 
 
 class Transfers(Protocol):
@@ -52,7 +54,8 @@ class Transfers(Protocol):
         A hop is work of the stream of its source's device. This stream first waits for the stream of the target's
         device, which then waits for the hop. The stream of the source's device makes the first wait only once for each
         device to which it copies, so that pieces of an array move through a chain of devices at the same time. If
-        several devices copy to one device, they all wait before the first hop, so that their copies overlap.
+        several devices copy to one device, they all wait before the first hop, so that their copies overlap. A hop
+        within a device, whose memory no other hop uses, may be made later.
 
         Args:
             arrays: Dense arrays of any devices.
@@ -71,25 +74,25 @@ class Transfers(Protocol):
             rows: The number of rows.
         """
 
-    def upload(self, targets: Sequence[Any], addresses: Sequence[int], marks: Sequence[int]) -> None:
+    def upload(self, targets: Sequence[Any], addresses: Sequence[int]) -> None:
         """Copy memory of the host to each of ``targets``, as work of the stream of the target's device.
 
         Args:
-            targets: Dense arrays with elements.
+            targets: Dense arrays.
             addresses: For each target, the address of as many bytes on the host.
-            marks: For each target, an event of its device, which the stream records after the copy.
         """
 
-    def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None:
-        """Copy arrays into one, as work of the stream of ``device``.
+    def pack(self, arrays: Sequence[Any], device: int, full: int) -> tuple[Any, list[int]] | None:
+        """Copy the first of ``arrays`` into one array, as work of the stream of ``device``.
 
         Args:
-            arrays: Arrays of any devices.
+            arrays: Any objects.
             device: The device.
+            full: The number of bytes at which the one array takes no more arrays.
 
         Returns:
-            A new array of bytes on ``device``, and the place of each array in it, a multiple of 16. The result is None,
-            with nothing done, unless all of ``arrays`` are on ``device`` and in C order.
+            A new array of bytes on ``device``, and the place in it of each array that it took, a multiple of 16. The
+            result is None, with nothing done, unless these are two or more arrays on ``device`` in C order.
         """
 
     def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,20 @@ from tcuda._process.lazy import backend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
 
     from tcuda._process.devices import DeviceArgument
 
 HOST = -1
 """The index that stands for the host in place of a device."""
+
+
+@functools.cache
+def host() -> ModuleType:
+    """Return the module of the copies between the host and a device; `import tcuda` imports no NumPy."""
+    from tcuda.comm import _host
+
+    return _host
 
 
 def place_of(array: Any, name: str) -> int:

@@ -10,6 +10,7 @@ from tcuda.comm._arguments import (
     HOST,
     arrays_text,
     device_indices,
+    host,
     place_of,
     place_of_output,
     require_existing,
@@ -76,10 +77,9 @@ def _replicas(tensor: Any, indices: Sequence[int]) -> list[Any]:
     if not others:
         return [tensor] * len(indices)
     if home == HOST:
-        from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
-
         copies = [empty_like(tensor, index) for index in others]
-        upload(copies, [tensor] * len(copies))
+        for each in copies:
+            host().upload(each, tensor)
     else:
         copies = copies_on(contiguous_for(tensor, others), others)
     new = iter(copies)
@@ -105,9 +105,8 @@ def _copy_to_all(tensor: Any, targets: Sequence[Any]) -> None:
     """Copy ``tensor`` to ``targets``: by a route to dense arrays of other devices, one by one to the other arrays."""
     home = place_of(tensor, "tensor")
     if home == HOST:
-        from tcuda.comm._host import upload
-
-        upload(targets, [tensor] * len(targets))
+        for target in targets:
+            host().upload(target, tensor)
         return
     away = [each for each in targets if each.data.device_id != home and each.flags.c_contiguous]
     if away and tensor.size:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _BUFFER_SIZE = 10485760
 _ALIGNMENT = 16
 """The places of packed arrays are multiples of this number of bytes."""
+_ALL = 1 << 62
+"""The number of bytes of a buffer that is never full."""
 
 
 def broadcast_coalesced(
@@ -58,42 +60,54 @@ def broadcast_coalesced(
     for index in indices:
         require_existing(index)
     home, others = indices[0], indices[1:]
-    kind = backend.transfers().array
-    for number, array in enumerate(originals):
-        if not isinstance(array, kind) or array.data.device_id != home:
-            place_of(array, f"tensors[{number}]")
-            raise RuntimeError(f"All tensors must be on devices[0]: {home}")
     if not others:
-        return [originals]
+        return [list(_for_one_buffer(originals, 0, home, _ALL))]
     join_captures(home, others)
     results: list[list[Any]] = [[] for _ in others]
-    for begin, end in _full_groups(originals, buffer_size):
-        for made, copies in zip(results, _copied(originals[begin:end], home, others), strict=True):
-            made += copies
+    while len(results[0]) < len(originals):
+        copies = _copied(originals, len(results[0]), home, others, buffer_size)
+        for made, each in zip(results, copies, strict=True):
+            made += each
     return [originals, *results]
+
+
+def _copied(
+    originals: Sequence[Any], begin: int, home: int, others: Sequence[int], buffer_size: int
+) -> list[list[Any]]:
+    """Return copies for each of ``others`` of the arrays from ``begin`` on that one buffer takes.
+
+    The device ``home`` may be among ``others``.
+    """
+    arrays, transfers, full = originals[begin:], backend.transfers(), min(buffer_size, _ALL)
+    packed = transfers.pack(arrays, home, full)
+    if packed is None:
+        arrays = [contiguous(array) for array in _for_one_buffer(originals, begin, home, buffer_size)]
+        if len(arrays) == 1:
+            return [[each] for each in copies_on(arrays[0], others)]
+        packed = transfers.pack(arrays, home, full)
+        assert packed is not None
+    flat, offsets = packed
+    copies = iter(copies_on(flat, [index for index in others if index != home]))
+    flats = [flat if index == home else next(copies) for index in others]
+    return [transfers.views(each, arrays[: len(offsets)], offsets) for each in flats]
+
+
+def _for_one_buffer(originals: Sequence[Any], begin: int, home: int, buffer_size: int) -> Sequence[Any]:
+    """Return the arrays from ``begin`` on that one buffer takes, or refuse one that is not on the device ``home``."""
+    filled = 0
+    for number in range(begin, len(originals)):
+        array = originals[number]
+        if place_of(array, f"tensors[{number}]") != home:
+            raise RuntimeError(f"All tensors must be on devices[0]: {home}")
+        filled += _sizes([array])[0]
+        if filled >= buffer_size:
+            return originals[begin : number + 1]
+    return originals[begin:]
 
 
 def _sizes(arrays: Sequence[Any]) -> list[int]:
     """Return the bytes that each of ``arrays`` takes in a buffer."""
     return [(array.nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT for array in arrays]
-
-
-def _copied(arrays: Sequence[Any], home: int, others: Sequence[int]) -> list[list[Any]]:
-    """Return copies of ``arrays`` for each of ``others``, by one buffer; ``home`` may be among ``others``."""
-    if len(arrays) == 1 and home not in others:
-        return [[each] for each in copies_on(contiguous(arrays[0]), others)]
-    flat, offsets = _packed(arrays, home)
-    copies = iter(copies_on(flat, [index for index in others if index != home]))
-    flats = [flat if index == home else next(copies) for index in others]
-    return [backend.transfers().views(each, arrays, offsets) for each in flats]
-
-
-def _packed(arrays: Sequence[Any], index: int) -> tuple[Any, list[int]]:
-    """Return an array of bytes with the contents of ``arrays`` of the device ``index``, and the place of each."""
-    pack = backend.transfers().pack
-    made = pack(arrays, index) or pack([contiguous(array) for array in arrays], index)
-    assert made is not None
-    return made
 
 
 def reduce_add_coalesced(
@@ -131,62 +145,78 @@ def reduce_add_coalesced(
     rows = [list(several(row, f"inputs[{number}]", what)) for number, row in enumerate(several(inputs, "inputs", what))]
     if not rows or not any(rows):
         return ()
+    if len(rows) > 1 and _are_alike(rows):
+        sums: list[Any] = [None] * len(rows[0])
+        for places in _groups_of_one_dtype(rows[0], buffer_size):
+            made = _sums([[row[place] for place in places] for row in rows], root)
+            if made is None:
+                break
+            for place, each in zip(places, made, strict=True):
+                sums[place] = each
+        else:
+            return tuple(sums)
     columns = [checked_inputs(column, root) for column in zip(*rows, strict=True)]
-    indices = _devices(columns[0])
-    if len(indices) == 1 or any(_devices(column) != indices for column in columns):
-        return tuple(total(column) for column in columns)
-    sums: list[Any] = [None] * len(columns)
-    for places in _groups_of_one_dtype(columns, buffer_size):
-        made = _sums([columns[place] for place in places], indices)
-        for place, each in zip(places, made, strict=True):
-            sums[place] = each
-    return tuple(sums)
+    return tuple([total(column) for column in columns])
 
 
-def _devices(arrays: Sequence[Any]) -> list[int]:
-    return [array.data.device_id for array in arrays]
+def _are_alike(rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether ``rows`` have arrays with the same shapes and dtypes."""
+    kind = backend.transfers().array
+    if not all(issubclass(each, kind) for row in rows for each in set(map(type, row))):
+        return False
+    first, *others = [[array.dtype for array in row] + [array.shape for array in row] for row in rows]
+    return all(other == first for other in others)
 
 
-def _sums(columns: Sequence[Sequence[Any]], indices: Sequence[int]) -> list[Any]:
-    """Return the sums of ``columns`` of one dtype, whose arrays are on the devices ``indices``."""
-    if len(columns) == 1:
-        return [total([contiguous_for(array, indices[:1]) for array in columns[0]])]
+def _sums(rows: Sequence[Sequence[Any]], root: int) -> list[Any] | None:
+    """Return the sums of the columns of ``rows``, which have one dtype, on the device ``root``.
+
+    The result is None if a row has arrays of several devices, or if no row has arrays of the device ``root``.
+    """
+    if len(rows[0]) == 1:
+        column = checked_inputs([row[0] for row in rows], root)
+        return [total([contiguous_for(array, [root]) for array in column])]
+    own = [place for place, row in enumerate(rows) if row[0].data.device_id == root]
+    if not own:
+        return None
     flats = []
-    for index, row in zip(indices, zip(*columns, strict=True), strict=True):
-        join_captures(index, indices[:1])
-        flat, offsets = _packed(row, index)
+    for row in [rows[own[-1]], *rows[: own[-1]], *rows[own[-1] + 1 :]]:
+        index = row[0].data.device_id
+        join_captures(index, [root])
+        packed = _packed(row, index)
+        if packed is None:
+            return None
+        flat, offsets = packed
         flats.append(flat.view(row[0].dtype))
-    return backend.transfers().views(total(flats).view("B"), [column[0] for column in columns], offsets)
+    return backend.transfers().views(total(flats).view("B"), rows[own[-1]], offsets)
 
 
-def _full_groups(arrays: Sequence[Any], buffer_size: int) -> Iterator[tuple[int, int]]:
-    """Yield the beginning and the end of each group, which ends with the array that fills the buffer."""
-    if sum([array.nbytes + _ALIGNMENT for array in arrays]) < buffer_size:  # the common case
-        if arrays:
-            yield 0, len(arrays)
+def _packed(arrays: Sequence[Any], index: int) -> tuple[Any, list[int]] | None:
+    """Return an array of bytes with the contents of ``arrays`` on the device ``index``, and the place of each.
+
+    The result is None if an array is on another device.
+    """
+    pack = backend.transfers().pack
+    made = pack(arrays, index, _ALL)
+    if made is None and all(array.data.device_id == index for array in arrays):
+        made = pack([contiguous(array) for array in arrays], index, _ALL)
+    return made
+
+
+def _groups_of_one_dtype(arrays: Sequence[Any], buffer_size: int) -> Iterator[Sequence[int]]:
+    """Yield the places of the arrays of each group, which ends before the array that would exceed the buffer."""
+    sizes, dtypes = _sizes(arrays), [array.dtype for array in arrays]
+    if sum(sizes) <= buffer_size and dtypes.count(dtypes[0]) == len(dtypes):  # the common case
+        yield range(len(arrays))
         return
-    sizes = _sizes(arrays)
-    begin = filled = 0
-    for place, size in enumerate(sizes):
-        filled += size
-        if filled >= buffer_size:
-            yield begin, place + 1
-            begin, filled = place + 1, 0
-    if begin < len(sizes):
-        yield begin, len(sizes)
-
-
-def _groups_of_one_dtype(columns: Sequence[Sequence[Any]], buffer_size: int) -> Iterator[list[int]]:
-    """Yield the places of the columns of each group, which ends before the column that would exceed the buffer."""
-    arrays = [column[0] for column in columns]
     open_groups: dict[Any, tuple[list[int], int]] = {}
-    for place, (array, size) in enumerate(zip(arrays, _sizes(arrays), strict=True)):
-        group, filled = open_groups.get(array.dtype, ([], 0))
+    for place, (dtype, size) in enumerate(zip(dtypes, sizes, strict=True)):
+        group, filled = open_groups.get(dtype, ([], 0))
         if group and filled + size > buffer_size:
             yield group
             group, filled = [], 0
         group.append(place)
-        open_groups[array.dtype] = group, filled + size
+        open_groups[dtype] = group, filled + size
     for group, _ in open_groups.values():
         yield group
 

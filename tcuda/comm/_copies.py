@@ -43,7 +43,7 @@ def copy(targets: Iterable[Any], sources: Iterable[Any]) -> None:
     # Copies within a device first: they need not wait for those that arrive.
     direct.sort(key=lambda pair: pair[0].data.device_id != pair[1].data.device_id)
     if direct:
-        hops = [Hop(2 * place + 1, 2 * place, 0, source.nbytes) for place, (_, source) in enumerate(direct)]
+        hops = [Hop(2 * place + 1, 2 * place, 0, source.nbytes, 0) for place, (_, source) in enumerate(direct)]
         backend.transfers().relay([array for pair in direct for array in pair], hops)
     for target, source in others:
         _convert(target, source)
@@ -127,6 +127,11 @@ def _pitch(array: Any, axis: int) -> int | None:
     return pitch or width
 
 
+def has_whole_rows(array: Any, axis: int) -> bool:
+    """Return whether each part of ``array`` along ``axis`` is one range of its bytes, behind the part before it."""
+    return axis == 0 and bool(array.flags.c_contiguous)
+
+
 def part_of(array: Any, axis: int, begin: int, end: int) -> Any:
     """Return the view of ``array`` from ``begin`` to ``end`` along ``axis``."""
     return array[(slice(None),) * axis + (slice(begin, end),)]
@@ -160,9 +165,14 @@ def inverse(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
+def native(dtype: Any) -> Any:
+    """Return ``dtype`` in the byte order of the machine, which all arrays of devices have."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
 def empty_like(array: Any, index: int) -> Any:
     """Return a new array on the device ``index`` without gaps, whose axes have the order of those of ``array``."""
-    transfers, dtype = backend.transfers(), array.dtype.newbyteorder("=")
+    transfers, dtype = backend.transfers(), native(array.dtype)
     axes = None if array.flags.c_contiguous else axes_in_memory(array)
     if axes is None:
         return transfers.empty(array.shape, dtype, index)

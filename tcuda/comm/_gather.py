@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tcuda._backend.transfers import Hop
 from tcuda._base.arguments import several
 from tcuda._process.device_rules import device_count
 from tcuda._process.lazy import backend, cuda
@@ -12,13 +13,14 @@ from tcuda.comm._arguments import (
     HOST,
     axis_of,
     device_index,
+    host,
     is_host,
     place_of,
     place_text,
     require_existing,
     shape_text,
 )
-from tcuda.comm._copies import copy, part_of
+from tcuda.comm._copies import copy, has_whole_rows, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,21 +77,44 @@ def gather(tensors: Iterable[Any], dim: int = 0, destination: DeviceArgument = N
         where = _destination(destination)
         axis, shape = _joined(arrays, dim)
         result = _new(shape, arrays[0].dtype, where)
+    if where != HOST and (out is None or all(array.data.device_id != where for array in arrays)):
+        _join(result, arrays, axis, where)
+        return result
+    parts = _parts(result, arrays, axis)
+    if where == HOST:
+        host().download(parts, arrays)
+    else:  # an array may be a part of `out`
+        for part, array in zip(parts, arrays, strict=True):
+            copy([part], [array])
+    return result
+
+
+def _parts(result: Any, arrays: Sequence[Any], axis: int) -> list[Any]:
+    """Return the view of ``result`` along ``axis`` for each of ``arrays``."""
     begin, parts = 0, []
     for array in arrays:
         end = begin + array.shape[axis]
         parts.append(part_of(result, axis, begin, end))
         begin = end
-    if where == HOST:
-        from tcuda.comm._host import download  # here, because `import tcuda` imports no NumPy
+    return parts
 
-        download(parts, arrays)
-    elif out is None or all(array.data.device_id != where for array in arrays):
-        copy(parts, arrays)
-    else:  # an array may be a part of `out`
-        for part, array in zip(parts, arrays, strict=True):
-            copy([part], [array])
-    return result
+
+def _join(result: Any, arrays: Sequence[Any], axis: int, where: int) -> None:
+    """Copy ``arrays`` to ``result`` on the device ``where``; no array has memory in common with ``result``."""
+    dtype = result.dtype
+    is_plain = all(array.flags.c_contiguous and array.dtype == dtype for array in arrays)
+    if not is_plain or not has_whole_rows(result, axis):
+        copy(_parts(result, arrays, axis), arrays)
+        return
+    near: list[Hop] = []
+    far: list[Hop] = []
+    to = 0
+    for place, array in enumerate(arrays, 1):
+        nbytes = array.nbytes
+        (near if array.data.device_id == where else far).append(Hop(place, 0, 0, nbytes, to))
+        to += nbytes
+    # Copies within the device first: they need not wait for those that arrive.
+    backend.transfers().relay([result, *arrays], near + far)
 
 
 def _destination(destination: DeviceArgument) -> int:

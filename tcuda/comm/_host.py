@@ -1,7 +1,7 @@
 """Copies between the host and a device.
 
-A copy runs on the current stream of the device. A copy from page-locked memory may still run when the call returns, so
-this module keeps the memory alive until the copy is complete.
+A copy runs on the current stream of the device. A copy from page-locked memory may still run when the call returns. So
+this module keeps memory that tcuda's allocator of page-locked memory does not know alive until the copy is complete.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._core import buffer_address
 from tcuda._device import device
 from tcuda._process import waits
 from tcuda._process.captures import capture_on, captures, pageable_copy, require_no_capture
 from tcuda._process.lazy import backend, cuda
-from tcuda._process.spare_events import spare_events
-from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
+from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
 from tcuda.comm._copies import contiguous
-from tcuda.comm._kept_memory import in_use, is_page_locked, keep, release
+from tcuda.comm._kept_memory import is_page_locked, keep, needs_keeping
 from tcuda.comm._order import queue, settle
 
 if TYPE_CHECKING:
@@ -26,64 +26,64 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def upload(targets: Sequence[Any], sources: Sequence[npt.NDArray[Any]]) -> None:
-    """Copy each of ``sources`` to the target at its place, an array of a device with the same shape.
+def upload(target: Any, source: npt.NDArray[Any]) -> None:
+    """Copy ``source`` to ``target``, an array of a device with the same shape.
 
     The layouts and the dtypes may differ. During a capture, every launch of the graph reads the memory of the source.
 
     Raises:
-        AcceleratorError: The current stream of a device captures, and the source is not in page-locked memory in C
+        AcceleratorError: The current stream of the device captures, and the source is not in page-locked memory in C
             order with the dtype of the target (900).
     """
-    direct = []
-    for pair in zip(targets, sources, strict=True):
-        target, source = pair
+    if not target.size:
+        return
+    memory = np.asarray(source, target.dtype, order="C")
+    if target.flags.c_contiguous:
+        upload_parts([target], memory, [0])
+        return
+    index = target.data.device_id
+    dense = backend.transfers().empty(target.shape, target.dtype, index)
+    upload_parts([dense], memory, [0])
+    with device(index):
+        target[...] = dense
+
+
+def upload_parts(targets: Sequence[Any], source: npt.NDArray[Any], begins: Sequence[int]) -> None:
+    """Copy bytes of ``source``, an array in C order, to each of ``targets``, arrays of devices in C order.
+
+    Args:
+        targets: The arrays.
+        source: The array, whose memory every launch of a graph reads that is captured.
+        begins: For each target, the first of the bytes that it gets.
+
+    Raises:
+        AcceleratorError: The current stream of a device captures, and the source is not in page-locked memory (900).
+    """
+    address = buffer_address(source)
+    if not captures and not needs_keeping(source):
+        backend.transfers().upload(targets, [address + begin for begin in begins])
+        return
+    for target, begin in zip(targets, begins, strict=True):
         if not target.size:
             continue
-        if captures or not (target.flags.c_contiguous and source.flags.c_contiguous and source.dtype == target.dtype):
-            _upload(target, source)
-        else:
-            direct.append(pair)
-    if not direct:
-        return
-    release()
-    spares = [spare_events(target.data.device_id, EVENT_DISABLE_TIMING) for target, _ in direct]
-    marks: list[int] = []
-    try:
-        for each in spares:
-            marks.append(each.take())
-        addresses = [source.__array_interface__["data"][0] for _, source in direct]  # faster than `source.ctypes`
-        backend.transfers().upload([target for target, _ in direct], addresses, marks)
-    except BaseException:
-        for each, mark in zip(spares, marks, strict=False):
-            each.give_back(mark)
-        raise
-    in_use.extend((mark, each, source) for mark, each, (_, source) in zip(marks, spares, direct, strict=True))
-
-
-def _upload(target: Any, source: npt.NDArray[Any]) -> None:
-    """Copy ``source`` to ``target``, whose layouts and dtypes may differ."""
-    index = target.data.device_id
-    with device(index):
-        here = queue(index)
-        memory = np.asarray(source, target.dtype, order="C")
-        capture = capture_on(here.handle) if captures else None
-        if capture is not None and not (memory.ctypes.data == source.ctypes.data and is_page_locked(memory)):
-            raise pageable_copy(
-                "a copy from an array of the host that is not in page-locked memory, in C order and of the same dtype"
-            )
-        dense = target if target.flags.c_contiguous else backend.transfers().empty(target.shape, target.dtype, index)
-        try:
-            cuda.memcpyAsync(dense.data.ptr, memory.ctypes.data, memory.nbytes, MEMCPY_HOST_TO_DEVICE, here.handle)
-            if capture is None:
-                keep(memory, index, here.handle)
-            else:
-                capture.host_memory.append(memory)
-        except BaseException:
-            settle([here])
-            raise
-        if dense is not target:
-            target[...] = dense
+        index = target.data.device_id
+        with device(index):
+            here = queue(index)
+            capture = capture_on(here.handle) if captures else None
+            if capture is not None and not is_page_locked(source):
+                raise pageable_copy(
+                    "a copy from an array of the host that is not in page-locked memory, in C order and of the same "
+                    "dtype"
+                )
+            try:
+                cuda.memcpyAsync(target.data.ptr, address + begin, target.nbytes, MEMCPY_HOST_TO_DEVICE, here.handle)
+                if capture is not None:
+                    capture.host_memory.append(source)
+                elif needs_keeping(source):
+                    keep(source, index, here.handle)
+            except BaseException:
+                settle([here])
+                raise
 
 
 def download(targets: Sequence[npt.NDArray[Any]], sources: Sequence[Any]) -> None:

@@ -6,9 +6,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.statuses import Status
+from tcuda._core import buffer_address
 from tcuda._process.captures import captures
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import cuda
+from tcuda._process.ledger import ledger
 from tcuda._process.spare_events import SpareEvents, spare_events
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING
 
@@ -23,8 +25,17 @@ call_in_child(in_use.clear)
 
 def is_page_locked(memory: npt.NDArray[Any]) -> bool:
     """Return whether the first and the last byte of ``memory``, which has no gaps, are page-locked."""
-    first = memory.__array_interface__["data"][0]
+    first = buffer_address(memory)
     return cuda.pointerIsPageLocked(first) and cuda.pointerIsPageLocked(first + memory.nbytes - 1)
+
+
+def needs_keeping(memory: npt.NDArray[Any]) -> bool:
+    """Return whether :func:`keep` must keep ``memory``, which has no gaps, for a copy that may still run.
+
+    CUDA has read pageable memory before the call of the copy returns. tcuda's own allocator hands memory out again only
+    when no work of a device uses the memory any more.
+    """
+    return not ledger().host_allocation_at(buffer_address(memory))[0] and is_page_locked(memory)
 
 
 def keep(memory: npt.NDArray[Any], index: int, handle: int) -> None:

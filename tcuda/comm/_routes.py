@@ -99,11 +99,13 @@ def route(devices: int, nbytes: int) -> tuple[Hop, ...]:
     """
     way = best_way(devices, nbytes)
     if way.kind == "flat":
-        return tuple(Hop(0, place, 0, nbytes) for place in range(1, devices))
+        return tuple(Hop(0, place, 0, nbytes, 0) for place in range(1, devices))
     if way.kind == "tree":
         return tuple(_tree(devices, nbytes))
     return tuple(
-        Hop(place, place + 1, begin, end) for begin, end in cuts(nbytes, way.pieces) for place in range(devices - 1)
+        Hop(place, place + 1, begin, end, begin)
+        for begin, end in cuts(nbytes, way.pieces)
+        for place in range(devices - 1)
     )
 
 
@@ -112,7 +114,7 @@ def _tree(devices: int, nbytes: int) -> list[Hop]:
     hops = []
     have = 1
     while have < devices:
-        hops += [Hop(place, place + have, 0, nbytes) for place in range(min(have, devices - have))]
+        hops += [Hop(place, place + have, 0, nbytes, 0) for place in range(min(have, devices - have))]
         have *= 2
     return hops
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
+from tcuda._backend.transfers import Hop
 from tcuda._base.arguments import MOST_BYTES, a_kind, integer, several
+from tcuda._process.lazy import backend
 from tcuda._process.streams import handle_and_device
 from tcuda.comm._arguments import (
     HOST,
     axis_of,
     device_indices,
+    host,
     place_of,
     place_of_output,
     require_existing,
     shape_text,
 )
-from tcuda.comm._copies import copy, empty_like, part_of
+from tcuda.comm._copies import copy, empty_like, has_whole_rows, part_of
 from tcuda.streams import StreamContext
 from tcuda.streams._stream import Stream, as_stream
 
@@ -94,20 +98,43 @@ def _scattered(
             f"len(devices) = {len(indices)} and len(chunk_sizes) = {len(sizes)}"
         )
     axis = axis_of(dim, tensor.ndim)
-    sizes = _equal_sizes(tensor, axis, len(indices)) if sizes is None else sizes
-    parts = _cut(tensor, axis, sizes)
+    bounds = _equal_bounds(tensor, axis, len(indices)) if sizes is None else _bounds(tensor, axis, sizes)
     # As in torch, a device for which there is no part is not even checked.
-    leaving = [(part, index) for part, index in enumerate(indices[: len(parts)]) if index != home or index == HOST]
-    for part, index in leaving:
-        require_existing(index)
-        _check_stream(streams, part, index)
-    for group in [[each] for each in leaving] if streams else [leaving]:
-        with StreamContext(streams[group[0][0]] if streams and group[0][0] < len(streams) else None):
-            targets = [empty_like(parts[part], index) for part, index in group]
-            _copy(targets, [parts[part] for part, _ in group], home)
-        for (part, _), target in zip(group, targets, strict=True):
-            parts[part] = target
-    return tuple(parts)
+    leaving = [part for part, index in enumerate(indices[: len(bounds)]) if index != home or index == HOST]
+    for part in leaving:
+        require_existing(indices[part])
+        if streams:
+            _check_stream(streams, part, indices[part])
+    if streams:
+        copies = []
+        for part in leaving:
+            with StreamContext(streams[part] if part < len(streams) else None):
+                copies += _sent(tensor, axis, [bounds[part]], [indices[part]], home)
+    else:
+        copies = _sent(tensor, axis, [bounds[part] for part in leaving], [indices[part] for part in leaving], home)
+    if len(copies) < len(bounds):  # views, which are made while the other parts are copied
+        for part, index in enumerate(indices[: len(bounds)]):
+            if index == home:
+                copies.insert(part, part_of(tensor, axis, *bounds[part]))
+    return tuple(copies)
+
+
+def _sent(tensor: Any, axis: int, bounds: Sequence[tuple[int, int]], indices: Sequence[int], home: int) -> list[Any]:
+    """Return copies of the parts of ``tensor`` between ``bounds`` on the devices ``indices``."""
+    if not tensor.dtype.isnative or not has_whole_rows(tensor, axis):
+        parts = [part_of(tensor, axis, *each) for each in bounds]
+        targets = [empty_like(part, index) for part, index in zip(parts, indices, strict=True)]
+        _copy(targets, parts, home)
+        return targets
+    (length, *row), dtype, empty = tensor.shape, tensor.dtype, backend.transfers().empty
+    row_bytes = tensor.nbytes // max(length, 1)
+    targets = [empty((end - begin, *row), dtype, index) for (begin, end), index in zip(bounds, indices, strict=True)]
+    if home == HOST:
+        host().upload_parts(targets, tensor, [begin * row_bytes for begin, _ in bounds])
+        return targets
+    hops = [Hop(0, place, begin * row_bytes, end * row_bytes, 0) for place, (begin, end) in enumerate(bounds, 1)]
+    backend.transfers().relay([tensor, *targets], hops)
+    return targets
 
 
 def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence[Stream | None]) -> None:
@@ -132,7 +159,7 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
             f"Total size for output tensors along scatter dim {axis} does not match the source tensor size at dim "
             f"{axis}. Expected {length}, but got total size {sum(sizes)}"
         )
-    parts = _cut(tensor, axis, sizes)
+    parts = [part_of(tensor, axis, *each) for each in _bounds(tensor, axis, sizes)]
     for part, place in enumerate(places):
         _check_stream(streams, part, place)
     for part, target in enumerate(targets):
@@ -142,22 +169,21 @@ def _scatter_to(targets: Sequence[Any], tensor: Any, dim: int, streams: Sequence
 
 def _copy(targets: Sequence[Any], parts: Sequence[Any], home: int) -> None:
     if home == HOST:
-        from tcuda.comm._host import upload  # here, because `import tcuda` imports no NumPy
-
-        upload(targets, parts)
+        for target, part in zip(targets, parts, strict=True):
+            host().upload(target, part)
     else:
         copy(targets, parts)
 
 
-def _equal_sizes(tensor: Any, axis: int, count: int) -> list[int]:
-    """Return the lengths of the parts into which ``torch.chunk`` cuts."""
+def _equal_bounds(tensor: Any, axis: int, count: int) -> list[tuple[int, int]]:
+    """Return the beginning and the end of the parts along ``axis`` into which ``torch.chunk`` cuts."""
     if not tensor.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     length = tensor.shape[axis]
     if not length:
-        return [0] * count
+        return [(0, 0)] * count
     size = -(-length // count)
-    return [min(size, length - begin) for begin in range(0, length, size)]
+    return [(begin, min(begin + size, length)) for begin in range(0, length, size)]
 
 
 def _lengths(chunk_sizes: Iterable[int]) -> list[int]:
@@ -166,8 +192,8 @@ def _lengths(chunk_sizes: Iterable[int]) -> list[int]:
     return [integer(size, "each of chunk_sizes", -MOST_BYTES, MOST_BYTES) for size in sizes]
 
 
-def _cut(tensor: Any, axis: int, sizes: list[int]) -> list[Any]:
-    """Return views of ``tensor`` with these lengths along ``axis``."""
+def _bounds(tensor: Any, axis: int, sizes: list[int]) -> list[tuple[int, int]]:
+    """Return the beginning and the end of each part of ``tensor`` along ``axis``; the parts have these lengths."""
     if not tensor.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if min(sizes) < 0:
@@ -180,11 +206,8 @@ def _cut(tensor: Any, axis: int, sizes: list[int]) -> list[Any]:
             f"split_with_sizes expects split_sizes to sum exactly to {length} (input tensor's size at dimension "
             f"{axis}), but got split_sizes={sizes}"
         )
-    parts, begin = [], 0
-    for size in sizes:
-        parts.append(part_of(tensor, axis, begin, begin + size))
-        begin += size
-    return parts
+    ends = list(itertools.accumulate(sizes))
+    return list(zip([0, *ends], ends, strict=False))
 
 
 def _checked_streams(streams: Iterable[StreamLike | None] | None) -> list[Stream | None]:

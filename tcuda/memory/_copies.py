@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda._core import buffer_address
 from tcuda._device import device
 from tcuda._process.borrowed import Borrowed
 from tcuda._process.captures import capture_on, captures, pageable_copy
@@ -11,7 +12,7 @@ from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
 from tcuda._process.streams import handle_and_device
 from tcuda._runtime.protocol import MEMCPY_DEVICE_TO_DEVICE, MEMCPY_DEVICE_TO_HOST, MEMCPY_HOST_TO_DEVICE
-from tcuda.comm._kept_memory import is_page_locked, keep
+from tcuda.comm._kept_memory import is_page_locked, keep, needs_keeping
 from tcuda.comm._order import Queue, queue, settle
 from tcuda.streams import Event
 
@@ -85,8 +86,8 @@ def copy_async(dst: Any, src: Any, stream: StreamLike | None = None) -> Event:
                     other.wait(here)
             if capture is not None and host is not None:
                 capture.host_memory.append(host)
-            elif host is not None and locked and not ledger().host_allocation_at(_address(host))[0]:
-                keep(host, here.device, here.handle)  # the allocator does not know this memory
+            elif host is not None and host.size and needs_keeping(host):
+                keep(host, here.device, here.handle)
         except BaseException:
             settle([here])
             raise
@@ -151,7 +152,7 @@ def _copy(dst: Any, src: Any, devices: tuple[int | None, int | None], here: Queu
 def _address(array: Any) -> int:
     import numpy as np
 
-    address: int = array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
+    address: int = buffer_address(array) if isinstance(array, np.ndarray) else array.data.ptr
     return address
 
 

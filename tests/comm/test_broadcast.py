@@ -144,18 +144,25 @@ def test_page_locked_memory_is_copied_without_a_wait(runtime: Any) -> None:
         runtime.hostUnregister(values.ctypes.data)
 
 
-def test_memory_of_the_host_lives_until_it_is_copied(runtime: Any) -> None:
+def test_memory_that_another_library_has_locked_lives_until_it_is_copied(runtime: Any) -> None:
     from tcuda.comm import _kept_memory
 
-    values = np.arange(4096, dtype="f")
-    stream = tcuda.Stream(1)
-    keep_busy(stream)
-    with tcuda.stream(stream):
-        broadcast(values, [1])
-        assert any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
+    values, others = np.arange(4096, dtype="f"), np.ones(4096, "f")
+    for each in (values, others):
+        runtime.hostRegister(each.ctypes.data, each.nbytes, 0)
+    try:
+        stream = tcuda.Stream(1)
+        keep_busy(stream)
+        with tcuda.stream(stream):
+            broadcast(values, [1])
+            assert any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
+            stream.synchronize()
+            broadcast(others, [1])
+        assert not any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
         stream.synchronize()
-        broadcast(np.ones(3), [1])
-    assert not any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
+    finally:
+        for each in (values, others):
+            runtime.hostUnregister(each.ctypes.data)
 
 
 @pytest.mark.usefixtures("idle")

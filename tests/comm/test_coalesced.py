@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices"),
     pytest.mark.usefixtures("memory_comes_back"),
 ]
-BUFFER_SIZES = [0, 1, 64, 100, 10485760]
+BUFFER_SIZES = [0, 1, 64, 100, 10485760, 1 << 70]
 
 
 def many() -> list[np.ndarray[Any, Any]]:

@@ -61,8 +61,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 TRANSFERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "copy_rows": lambda transfers, near, far: transfers.copy_rows(far, 80, near, 80, 40, 10),
-    "relay": lambda transfers, near, far: transfers.relay([near, far], [Hop(0, 1, 0, 400), Hop(0, 1, 400, 800)]),
-    "pack": lambda transfers, near, far: transfers.pack([near, near], 0),
+    "relay": lambda transfers, near, far: transfers.relay([near, far], [Hop(0, 1, 0, 400, 0), Hop(0, 1, 400, 800, 0)]),
+    "pack": lambda transfers, near, far: transfers.pack([near, near], 0, 9999),
 }
 
 

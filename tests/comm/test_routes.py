@@ -53,7 +53,8 @@ def test_the_kinds_of_routes_of_four_devices(nbytes: int) -> None:
 @given(DEVICES, SIZES)
 def test_every_device_gets_every_byte_once(devices: int, nbytes: int) -> None:
     pieces: list[list[tuple[int, int]]] = [[(0, nbytes)], *([] for _ in range(devices - 1))]
-    for source, target, begin, end in route(devices, nbytes):
+    for source, target, begin, end, to in route(devices, nbytes):
+        assert to == begin
         assert any(start <= begin and end <= stop for start, stop in pieces[source]), "the source has the bytes"
         pieces[target].append((begin, end))
     for have in pieces:

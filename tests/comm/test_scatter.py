@@ -71,6 +71,24 @@ def test_page_locked_memory_is_cut_without_a_wait_and_lives_until_it_is_copied(r
         runtime.hostUnregister(values.ctypes.data)
 
 
+@pytest.mark.parametrize("make", [np.empty, tcuda.memory.empty_pinned])
+def test_memory_that_waits_for_its_copies_by_itself_is_not_kept(make: Any) -> None:
+    from tcuda.comm import _kept_memory
+
+    values = make(4096, "f")
+    values[...] = range(4096)
+    stream = tcuda.Stream(1)
+    keep_busy(stream)
+    with tcuda.stream(stream):
+        _, made = scatter(values, [0, 1])
+    assert not any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
+    del values
+    overwritten = make(4096, "f")
+    overwritten[...] = -1
+    stream.synchronize()
+    assert made.tolist() == list(range(2048, 4096))
+
+
 def test_the_part_of_the_own_device_is_a_view() -> None:
     array = on(1, np.arange(10))
     first, second = scatter(array, [0, 1])

@@ -47,7 +47,7 @@ def test_a_new_array_is_on_its_device(transfers: Transfers, shape: tuple[int, ..
 
 
 def copy(transfers: Transfers, target: Any, source: Any) -> None:
-    transfers.relay([source, target], [Hop(0, 1, 0, source.nbytes)])
+    transfers.relay([source, target], [Hop(0, 1, 0, source.nbytes, 0)])
 
 
 @pytest.mark.parametrize("device", [0, 1])
@@ -60,7 +60,7 @@ def test_an_array_of_any_dense_layout_is_copied(transfers: Transfers, device: in
 
 def test_no_hops_change_nothing(transfers: Transfers) -> None:
     transfers.relay([], [])
-    transfers.relay([on(0, np.ones((0, 3))), on(1, np.ones((0, 3)))], [Hop(0, 1, 0, 0)])
+    transfers.relay([on(0, np.ones((0, 3))), on(1, np.ones((0, 3)))], [Hop(0, 1, 0, 0, 0)])
 
 
 def test_rows_are_copied(transfers: Transfers) -> None:
@@ -81,7 +81,7 @@ def test_pieces_are_relayed(transfers: Transfers) -> None:
     values = np.arange(100, dtype="i")
     arrays = [on(0, values), on(1, np.zeros_like(values)), on(0, np.zeros_like(values))]
     pieces = (0, 48), (48, 48), (48, 400)
-    hops = [Hop(place, place + 1, *piece) for piece in pieces for place in (0, 1)]
+    hops = [Hop(place, place + 1, *piece, piece[0]) for piece in pieces for place in (0, 1)]
     transfers.relay(arrays, hops)
     for array in arrays:
         np.testing.assert_array_equal(array.get(), values)
@@ -119,7 +119,7 @@ def test_a_stream_that_copies_does_not_keep_the_source_waiting_for_later_work_of
 
 def test_arrays_are_packed_and_seen_in_the_packed_bytes(transfers: Transfers) -> None:
     values = [np.arange(5, dtype="i"), np.ones((0, 3)), np.array(2 + 1j), np.ones((3, 7), "?")]
-    made = transfers.pack([on(1, each) for each in values], 1)
+    made = transfers.pack([on(1, each) for each in values], 1, 9999)
     assert made is not None
     flat, offsets = made
     assert (offsets, flat.dtype, flat.size) == ([0, 32, 32, 48], np.uint8, 80)
@@ -132,16 +132,25 @@ def test_arrays_are_packed_and_seen_in_the_packed_bytes(transfers: Transfers) ->
     assert flat[:4].get().view("i").tolist() == [9]
 
 
-def test_no_arrays_are_packed(transfers: Transfers) -> None:
-    made = transfers.pack([], 1)
-    assert made is not None
-    assert (made[0].nbytes, made[1]) == (0, [])
-    assert transfers.views(made[0], [], []) == []
+@pytest.mark.parametrize(("full", "expected"), [(1, None), (33, [0, 32]), (48, [0, 32]), (49, [0, 32, 48])])
+def test_an_array_takes_no_more_arrays_when_it_is_full(
+    transfers: Transfers, full: int, expected: list[int] | None
+) -> None:
+    arrays = [on(1, np.ones(count, "B")) for count in (32, 16, 5)]
+    made = transfers.pack(arrays, 1, full)
+    assert (made and made[1]) == expected
 
 
-@pytest.mark.parametrize("other", [lambda: on(1, np.ones(2)), lambda: on(0, np.ones((2, 3))).T])
-def test_arrays_of_another_device_or_layout_are_not_packed(transfers: Transfers, other: Any) -> None:
-    assert transfers.pack([on(0, np.ones(3)), other()], 0) is None
+@pytest.mark.parametrize("count", [0, 1])
+def test_fewer_than_two_arrays_are_not_packed(transfers: Transfers, count: int) -> None:
+    assert transfers.pack([on(1, np.ones(3)) for _ in range(count)], 1, 9999) is None
+
+
+@pytest.mark.parametrize(
+    "other", [lambda: on(1, np.ones(2)), lambda: on(0, np.ones((2, 3))).T, lambda: np.ones(2), lambda: None]
+)
+def test_arrays_of_another_device_or_layout_and_other_objects_are_not_packed(transfers: Transfers, other: Any) -> None:
+    assert transfers.pack([on(0, np.ones(3)), other()], 0, 9999) is None
 
 
 def test_views_have_the_attributes_of_arrays_that_the_library_makes(transfers: Transfers) -> None:
@@ -218,7 +227,7 @@ def test_a_target_of_several_devices_waits_for_the_streams_of_all(transfers: Tra
     here, there = tcuda.Stream(0), tcuda.Stream(1)
     for _ in each_busy(here, there):
         with tcuda.stream(here), tcuda.stream(there):
-            transfers.relay(arrays, [Hop(0, 2, 0, 80), Hop(1, 3, 0, 80)])
+            transfers.relay(arrays, [Hop(0, 2, 0, 80, 0), Hop(1, 3, 0, 80, 0)])
         assert (here.query(), there.query()) == (False, False)
         here.synchronize()
         assert there.query()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "driver/stream_key.hpp"
 
@@ -107,11 +108,11 @@ bool Transfer::copy(const Place &lane, const End &target, const End &source, std
            done(calls_.copy_peer(target.address, there, source.address, here, bytes, lane.stream), "cuMemcpyPeerAsync");
 }
 
-bool Transfer::upload(const End &target, const void *source, std::size_t bytes, libcuda::Event mark) {
-    const libcuda::Stream stream = target.place.stream;
+bool Transfer::upload(const End &target, const void *source, std::size_t bytes) {
+    if (bytes == 0)
+        return enter(target.place.device);
     return enter(target.place.device) &&
-           done(calls_.upload(target.address, source, bytes, stream), "cuMemcpyHtoDAsync") &&
-           done(streams_.event_record(mark, stream), "cuEventRecord");
+           done(calls_.upload(target.address, source, bytes, target.place.stream), "cuMemcpyHtoDAsync");
 }
 
 bool Transfer::copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,
@@ -151,6 +152,24 @@ bool Transfer::launch(const Place &lane, libcuda::Function function, unsigned bl
     return enter(lane.device) && done(devices_.launch()(function, shape, lane.stream, arguments), "cuLaunchKernel");
 }
 
+namespace {
+
+bool overlap(const End &one, std::uint64_t bytes, const End &other, std::uint64_t other_bytes) {
+    return one.address < other.address + other_bytes && other.address < one.address + bytes;
+}
+
+// Whether no other copy reads or writes what the copy writes, or writes what the copy reads.
+bool is_apart(const std::vector<Copy> &copies, std::size_t place) {
+    const Copy &one = copies[place];
+    return std::all_of(copies.begin(), copies.end(), [&](const Copy &other) {
+        return &other == &one || !(overlap(one.target, one.bytes, other.source, other.bytes) ||
+                                   overlap(one.target, one.bytes, other.target, other.bytes) ||
+                                   overlap(one.source, one.bytes, other.target, other.bytes));
+    });
+}
+
+} // namespace
+
 bool Transfer::relay(const std::vector<Copy> &copies) {
     struct Link {
         Place source, target;
@@ -182,19 +201,42 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
         return std::any_of(links.begin(), links.end(),
                            [&](const Link &link) { return link.source == place && link.last >= i; });
     };
-    // Copies of several streams for one target overlap, because all wait for the target before the first copy.
-    for (Link &link : links) {
-        Place lane;
-        if (link.is_ordered)
+    // Copies of several streams for one target, also of the target's own stream, overlap, because the other streams
+    // wait for the target before the first copy.
+    for (const Link &first : links) {
+        const auto is_alike = [&](const Link &link) { return link.target == first.target; };
+        if (first.is_ordered || std::count_if(links.begin(), links.end(), is_alike) < 2)
             continue;
-        link.is_ordered = std::any_of(links.begin(), links.end(), [&](const Link &other) {
-            return other.target == link.target && !(other.source == link.source) && !(other.source == other.target);
-        });
-        if (link.is_ordered && !(open(link.source, &lane) && wait(lane, link.target)))
+        std::vector<Place> lanes;
+        for (Link &link : links)
+            if (is_alike(link) && !link.is_ordered) {
+                lanes.emplace_back();
+                if (!open(link.source, &lanes.back()))
+                    return false;
+                link.is_ordered = true;
+            }
+        if (!wait(lanes.data(), lanes.size(), first.target))
             return false;
     }
+    // A copy within a stream that no other copy concerns is made when the stream is about to wait for a copy that
+    // arrives: of two copies of 2 MiB, the one that arrives then does not take 10 microseconds longer on an H200.
+    std::vector<const Copy *> postponed;
+    const auto make_postponed = [&](const Place &place) {
+        for (const Copy *&each : postponed) {
+            if (each == nullptr || !(each->source.place == place))
+                continue;
+            const Copy &made = *std::exchange(each, nullptr);
+            if (!copy(place, made.target, made.source, made.bytes))
+                return false;
+        }
+        return true;
+    };
     for (std::size_t i = 0; i < copies.size(); ++i) {
         const Place &source = copies[i].source.place, &target = copies[i].target.place;
+        if (source == target && is_apart(copies, i)) {
+            postponed.push_back(&copies[i]);
+            continue;
+        }
         Place lane = source, next = target;
         if (leaves(source, i) && !open(source, &lane)) // the work of one stream needs no lane
             return false;
@@ -207,7 +249,7 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
             continue;
         link->is_ordered = true;
         const bool moves_on = leaves(target, i);
-        if (moves_on && !open(target, &next))
+        if ((moves_on && !open(target, &next)) || !make_postponed(target))
             return false;
         if (!leaves(source, i + 1)) {
             if (!finish(lane, {next}))
@@ -216,7 +258,8 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
             return false;
         }
     }
-    return true;
+    return std::all_of(copies.begin(), copies.end(),
+                       [&](const Copy &each) { return make_postponed(each.source.place); });
 }
 
 bool Transfer::add(const Place &place, const std::vector<Place> &peers, libcuda::Function function, unsigned blocks,

@@ -81,8 +81,8 @@ public:
 
     // Copies bytes in a lane of the device of `source`.
     bool copy(const Place &lane, const End &target, const End &source, std::size_t bytes);
-    // Copies bytes of the host, and records `mark` behind the copy.
-    bool upload(const End &target, const void *source, std::size_t bytes, libcuda::Event mark);
+    // Copies bytes of the host.
+    bool upload(const End &target, const void *source, std::size_t bytes);
     bool copy_rows(const Place &lane, const End &target, std::size_t target_pitch, const End &source,
                    std::size_t source_pitch, std::size_t width, std::size_t rows);
 

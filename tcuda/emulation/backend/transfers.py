@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from tcuda._device import device as current_device
@@ -48,12 +47,12 @@ class Transfers:
             for link in links:
                 if any(there == link[1] and here not in link for here, there in links):
                     order(link)
-            for source, target, begin, end in hops:
+            for source, target, begin, end, to in hops:
                 here, there = queues[source], queues[target]
                 order((here, there))
                 with current_device(here.device):
                     cuda.memcpyPeerAsync(
-                        memories[target].ptr + begin,
+                        memories[target].ptr + to,
                         there.device,
                         memories[source].ptr + begin,
                         here.device,
@@ -88,28 +87,35 @@ class Transfers:
             settle([here])
             raise
 
-    def upload(self, targets: Sequence[Any], addresses: Sequence[int], marks: Sequence[int]) -> None:
+    def upload(self, targets: Sequence[Any], addresses: Sequence[int]) -> None:
         """Copy memory of the host by ``cudaMemcpyAsync``."""
         queues = [queue(target.data.device_id) for target in targets]
         try:
-            for there, target, address, mark in zip(queues, targets, addresses, marks, strict=True):
+            for there, target, address in zip(queues, targets, addresses, strict=True):
+                if not target.nbytes:
+                    continue
                 with current_device(there.device):
                     cuda.memcpyAsync(target.data.ptr, address, target.nbytes, MEMCPY_HOST_TO_DEVICE, there.handle)
-                    cuda.eventRecord(mark, there.handle)
         except BaseException:
             settle(queues)
             raise
 
-    def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None:
-        """Copy arrays into one by ``cudaMemcpyAsync``."""
-        if any(array.data.device_id != device or not array.flags.c_contiguous for array in arrays):
+    def pack(self, arrays: Sequence[Any], device: int, full: int) -> tuple[Any, list[int]] | None:
+        """Copy the first of ``arrays`` into one array by ``cudaMemcpyAsync``."""
+        offsets, end = [], 0
+        for array in arrays:
+            if not isinstance(array, ndarray) or array.data.device_id != device or not array.flags.c_contiguous:
+                return None
+            offsets.append(end)
+            end += -(-array.nbytes // _PACKED_UNIT) * _PACKED_UNIT
+            if end >= full:
+                break
+        if len(offsets) < 2:
             return None
-        sizes = [-(-array.nbytes // _PACKED_UNIT) * _PACKED_UNIT for array in arrays]
-        *offsets, end = itertools.accumulate(sizes, initial=0)
         flat, here = self.empty((end,), "B", device), queue(device)
         start = flat.data.ptr
         with current_device(device):
-            for array, offset in zip(arrays, offsets, strict=True):
+            for array, offset in zip(arrays, offsets, strict=False):
                 if array.nbytes:
                     cuda.memcpyAsync(start + offset, array.data.ptr, array.nbytes, MEMCPY_DEVICE_TO_DEVICE, here.handle)
         return flat, offsets

@@ -104,7 +104,7 @@ core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_strea
                        lambda dtype: dtype, reach, fail, check, load)
 
 def copy(target, source):
-    core.relay([source, target], [(0, 1, 0, source.nbytes)])
+    core.relay([source, target], [(0, 1, 0, source.nbytes, 0)])
 
 def log():
     found = stub.stub_log().decode()
@@ -149,20 +149,19 @@ print(sum("create" in line for line in log()), len(asked))
     assert outputs(output_of, driver_stub, code) == ["2 1"]
 
 
-def test_memory_of_the_host_is_copied_before_an_event(output_of: OutputOf, driver_stub: str) -> None:
+def test_memory_of_the_host_is_copied_by_one_call_for_each_target(output_of: OutputOf, driver_stub: str) -> None:
     code = """
-core.upload([array((5,), FLOAT, 0x2000, 1), array((15,), FLOAT, 0x3000, 0)], [0x777, 0x888], [5, 6])
+targets = [array((5,), FLOAT, 0x2000, 1), array((0,), FLOAT, 0x4000, 1), array((15,), FLOAT, 0x3000, 0)]
+core.upload(targets, [0x777, 0x999, 0x888])
 print(*log(), sep="\\n")
 try:
-    core.upload([array((5,), FLOAT, 0x2000, 1)], [0x777], [])
+    core.upload([array((5,), FLOAT, 0x2000, 1)], [])
 except ValueError as error:
     print(error, log())
 """
     assert outputs(output_of, driver_stub, code) == [
         "upload 8192 1911 20 80 in 8",
-        "record 5 80 in 8",
         "upload 12288 2184 60 70 in 7",
-        "record 6 70 in 7",
         "the sequences must have the same length []",
     ]
 
@@ -178,7 +177,7 @@ print([line for line in log() if "copy" in line])
 def test_pieces_move_through_a_chain_and_wait_for_the_targets_once(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 arrays = [array((64,), BYTE, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0))]
-core.relay(arrays, [(0, 1, 0, 32), (1, 2, 0, 32), (0, 1, 32, 64), (1, 2, 32, 64)])
+core.relay(arrays, [(0, 1, 0, 32, 0), (1, 2, 0, 32, 0), (0, 1, 32, 64, 32), (1, 2, 32, 64, 32)])
 lines = log()
 print(*[line for line in lines if line.startswith("copy")], sep="\\n")
 print(sum(line.startswith("wait") for line in lines))
@@ -252,7 +251,13 @@ for _ in range(400):
     while any(pieces):
         piece = random.choice([each for each in pieces if each])
         source, target, begin = piece.pop(0)
-        hops.append((source, target, begin, begin + size))
+        hops.append((source, target, begin, begin + size, begin))
+    for _ in range(random.randint(0, 2)):  # copies within a device that no other copy concerns
+        device, count = random.randrange(2), len(devices)
+        begin = 0x1000 + device * 0x10000
+        arrays += [array((64,), BYTE, begin + 0x100 * place, device) for place in (count, count + 1)]
+        devices += [device, device]
+        hops.insert(random.randint(0, len(hops)), (count, count + 1, 0, 64, 0))
     core.relay(arrays, hops)
     print(json.dumps([devices, hops, log()]))
 """
@@ -281,15 +286,15 @@ for name in ("create", "record", "wait", "copy"):
 ALL_WAITS = {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"}
 CALLS = {
     "upload": (
-        "core.upload([far, near], [0x777, 0x888], [5, 4])",
-        {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemcpyHtoDAsync", "cuEventRecord"},
+        "core.upload([far, near], [0x777, 0x888])",
+        {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemcpyHtoDAsync"},
     ),
     "copy_rows": ("core.copy_rows(far, 8, near, 8, 4, 5)", ALL_WAITS | {"cuMemcpy2DAsync"}),
     "relay": (
-        "core.relay([near, far, other, far], [(0, 1, 0, 40), (1, 2, 0, 40), (0, 3, 0, 20)])",
+        "core.relay([near, far, other, far], [(0, 1, 0, 40, 0), (1, 2, 0, 40, 0), (0, 3, 0, 20, 0)])",
         ALL_WAITS | {"cuMemcpyAsync"},
     ),
-    "pack": ("core.pack([far], 1)", {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuLaunchKernel"}),
+    "pack": ("core.pack([far, far], 1, 9999)", {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuLaunchKernel"}),
     "add": ("core.add(other, [near, far])", ALL_WAITS | {"cuLaunchKernel"}),
 }
 """Calls of the core, and the calls of the driver that each makes."""
@@ -355,7 +360,7 @@ def check(*places):
 refusing = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                            lambda dtype: dtype, reach, fail, check, load)
 try:
-    refusing.relay([array((10,), FLOAT, 0x1000, 0), array((10,), FLOAT, 0x2000, 1)], [(0, 1, 0, 40)])
+    refusing.relay([array((10,), FLOAT, 0x1000, 0), array((10,), FLOAT, 0x2000, 1)], [(0, 1, 0, 40, 0)])
 except KeyError as error:
     print(error, log())
 """
@@ -402,10 +407,10 @@ def read(arguments):
     return ctypes.string_at(arguments[0], 16)
 
 import struct
-for count in (1, 200, 205, 1638):
+for count in (2, 200, 205, 1638):
     seen.clear()
     arrays = [array((20_000,), BYTE, 0x10000 * i, 0) for i in range(count)]
-    flat, offsets = core.pack(arrays, 0)
+    flat, offsets = core.pack(arrays, 0, 1 << 40)
     assert (flat.shape, flat.data.device_id) == ((count * 20_000,), 0)
     assert offsets == [20_000 * i for i in range(count)]
     print([struct.unpack("QII", each) if isinstance(each, bytes) else each for each in seen])
@@ -413,7 +418,7 @@ print([kernel[:2] for kernel in loaded])
 """
     starts = [0x9000 + 0x1000 * place for place in range(4)]
     assert outputs(output_of, driver_stub, code) == [
-        f"[({starts[0]}, 1, 2), 2]",
+        f"[({starts[0]}, 2, 4), 4]",
         f"[({starts[1]}, 200, 400), 400]",
         f"[({starts[2]}, 205, 410), 410]",
         f"[({starts[3]}, 1637, 3274), 3274, ({starts[3] + 1637 * 20_000}, 1, 2), 2]",
@@ -431,7 +436,7 @@ def load(device, kind, dtype, count):
 
 core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_stream, captures,
                        lambda dtype: dtype, reach, fail, check, load)
-core.pack([array((8,), BYTE, 0x1000, 0)] * 500, 0)
+core.pack([array((8,), BYTE, 0x1000, 0)] * 500, 0, 99999)
 print(seen)
 """
     assert outputs(output_of, driver_stub, code) == ["[0, 204, 0, 204, 0, 92]"]
@@ -532,19 +537,18 @@ core = _core.Transfers(_core.ArrayType(addresses), Array, Pointer, current_strea
                        lambda dtype: dtype, reach, fail, check, load)
 near, far, third = array((4,), FLOAT, 0x1000, 0), array((4,), FLOAT, 0x2000, 1), array((4,), FLOAT, 0x3000, 2)
 targets = [array((4,), FLOAT, address, 2) for address in (0x4000, 0x5000, 0x6000)]
-core.relay([near, far, third, *targets], [(2, 5, 0, 16), (0, 3, 0, 16), (1, 4, 0, 16)])
+core.relay([near, far, third, *targets], [(2, 5, 0, 16, 0), (0, 3, 0, 16, 0), (1, 4, 4, 16, 0)])
 print(*(line for line in log() if not line.startswith("create")), sep="\\n")
 """
     assert outputs(output_of, driver_stub, code) == [
         "record 1 90 in 9",
         "wait 70 1 in 7",
-        "record 1 90 in 9",
         "wait 80 1 in 8",
-        "copy 24576 12288 16 90 in 9",
         "copy 16384 4096 16 70 in 7",
+        "copy 24576 12288 16 90 in 9",
         "record 2 70 in 7",
         "wait 90 2 in 9",
-        "copy 20480 8192 16 80 in 8",
+        "copy 20480 8196 12 80 in 8",
         "record 3 80 in 8",
         "wait 90 3 in 9",
     ]
@@ -554,8 +558,8 @@ def test_arrays_of_another_device_or_layout_are_not_packed(output_of: OutputOf, 
     code = """
 here, gaps = array((4,), FLOAT, 0x1000, 0), array((4,), FLOAT, 0x1000, 0)
 vars(gaps)["c"] = False
-print(core.pack([here], 1), core.pack([here, gaps], 0), log())
-for hops in ([(0, 2, 0, 8)], [(0, 0, 0)]):
+print(core.pack([here], 1, 99), core.pack([here, gaps], 0, 99), log())
+for hops in ([(0, 2, 0, 8, 0)], [(0, 0, 0)]):
     try:
         core.relay([here, here], hops)
     except ValueError as error:
@@ -564,7 +568,7 @@ for hops in ([(0, 2, 0, 8)], [(0, 0, 0)]):
     assert outputs(output_of, driver_stub, code) == [
         "None None []",
         "a hop is between two of the arrays []",
-        "a hop has four fields []",
+        "a hop has five fields []",
     ]
 
 
@@ -581,7 +585,7 @@ print([line for line in log() if "copy" in line])
 def test_a_target_that_occurs_twice_waits_and_is_waited_for_once(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 targets = [array((4,), FLOAT, address, 1) for address in (0x9000, 0xa000)]
-core.relay([array((4,), FLOAT, 0x1000, 0), *targets], [(0, 1, 0, 16), (0, 2, 0, 16)])
+core.relay([array((4,), FLOAT, 0x1000, 0), *targets], [(0, 1, 0, 16, 0), (0, 2, 0, 16, 0)])
 print(*log(), sep="\\n")
 """
     assert outputs(output_of, driver_stub, code) == [
@@ -673,7 +677,7 @@ core.add(array((10,), FLOAT, 0x1000, 0), [terms[0], terms[0]])
     def test_pieces_move_from_side_stream_to_side_stream(self, output_of: OutputOf, driver_stub: str) -> None:
         code = """
 arrays = [array((64,), BYTE, address, device) for address, device in ((0x1000, 0), (0x2000, 1), (0x3000, 0))]
-core.relay(arrays, [(0, 1, 0, 64), (1, 2, 0, 64)])
+core.relay(arrays, [(0, 1, 0, 64, 0), (1, 2, 0, 64, 0)])
 print(*work("copy", "wait", "record"), sep="\\n")
 """
         assert self.lines(output_of, driver_stub, code) == [
@@ -701,14 +705,14 @@ print(*work("copy", "wait", "record"), sep="\\n")
         code = """
 near, far = array((6,), FLOAT, 0x2000, 0), array((4,), FLOAT, 0x1000, 1)
 targets = array((6,), FLOAT, 0x5000, 0), array((4,), FLOAT, 0x5018, 0)
-core.relay([near, far, *targets], [(0, 2, 0, 24), (1, 3, 0, 16)])
+core.relay([near, far, *targets], [(0, 2, 0, 24, 0), (1, 3, 0, 16, 0)])
 print(*work("copy", "wait"), sep="\\n")
 """
         assert self.lines(output_of, driver_stub, code) == [
-            "copy 20480 8192 24 0 in 7",
             "wait 108 1 in 8",
             "wait 108 2 in 8",
             "copy 20504 4096 16 108 in 8",
+            "copy 20480 8192 24 0 in 7",  # beside the copy that arrives
             "wait 0 1 in 8",
             "wait 0 1 in 7",
         ]
@@ -783,12 +787,12 @@ near, far = array((10,), FLOAT, 0x1000, 0), array((10,), FLOAT, 0x2000, 0)
 out = array((10,), FLOAT, 0x3000, 0)
 kernel = _core.FillKernel(launches, 4, 4, 8)
 calls = [
-    lambda: core.pack([near, far], 0),
+    lambda: core.pack([near, far], 0, 99),
     lambda: core.add(out, [near, far]),
     lambda: kernel.fill_reals(_core.PhiloxState(1), 0, 0x5000, 10, 0.0, 1.0),
     lambda: kernel.fill_integers(_core.PhiloxState(1), 0, 0x5000, 10, 0, 5),
 ]
-core.pack([near, far], 0)
+core.pack([near, far], 0, 99)
 stub.cuCtxSetCurrent(ctypes.c_size_t(7))
 print([noted(call) for call in calls])
 _core.note_calls(Function, Array, Pointer, tuple)

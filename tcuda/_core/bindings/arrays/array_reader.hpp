@@ -28,6 +28,11 @@ public:
     // Whether the object is an array of exactly the type.
     bool has(PyObject *object) const { return reinterpret_cast<PyObject *>(Py_TYPE(object)) == type_.ptr(); }
 
+    // Whether the object is an array of the type or of a type that is derived from it.
+    bool is_array(PyObject *object) const {
+        return has(object) || PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject *>(type_.ptr())) != 0;
+    }
+
     // The pointer to the memory of `array`. New reference; null with a Python error set if `array` is not an array.
     PyObject *pointer_of(PyObject *array) const { return data_.of(array); }
 

@@ -85,7 +85,8 @@ public:
 
     // A new array on `device`.
     nb::object make(PyObject *shape, PyObject *dtype, int device) {
-        place(device);
+        if (!work_.enter(device))
+            raise();
         PyObject *const made = owner_.arrays_.maker.make(shape, dtype);
         require(made != nullptr);
         return nb::steal(made);
@@ -212,11 +213,12 @@ void PythonTransfers::relay(nb::handle arrays, nb::handle hops) {
     copies.reserve(static_cast<std::size_t>(wanted.size()));
     for (Py_ssize_t i = 0; i < wanted.size(); ++i) {
         const Items hop{nb::handle(wanted[i])};
-        if (hop.size() != 4)
-            throw nb::value_error("a hop has four fields");
+        if (hop.size() != 5)
+            throw nb::value_error("a hop has five fields");
         const auto begin = static_cast<std::uint64_t>(hop.integer_at(2)),
                    end = static_cast<std::uint64_t>(hop.integer_at(3));
-        const End source = end_of(hop.integer_at(0), begin), target = end_of(hop.integer_at(1), begin);
+        const End source = end_of(hop.integer_at(0), begin),
+                  target = end_of(hop.integer_at(1), static_cast<std::uint64_t>(hop.integer_at(4)));
         reaches(source.place.device, target.place.device);
         if (begin < end)
             copies.push_back({source, target, end - begin});
@@ -248,50 +250,50 @@ void PythonTransfers::copy_rows(nb::handle target, std::size_t target_pitch, nb:
     });
 }
 
-void PythonTransfers::upload(nb::handle targets, nb::handle addresses, nb::handle marks) {
+void PythonTransfers::upload(nb::handle targets, nb::handle addresses) {
     struct Upload {
         End target;
         std::uintptr_t source;
         std::uint64_t bytes;
-        libcuda::Event mark;
     };
-    const Items given(targets), sources(addresses), events(marks);
+    const Items given(targets), sources(addresses);
     require_same_size(given, sources);
-    require_same_size(given, events);
     std::vector<Upload> uploads;
     uploads.reserve(static_cast<std::size_t>(given.size()));
     Call call(*this);
     for (Py_ssize_t i = 0; i < given.size(); ++i) {
         ArrayMemory to;
         require(reader_.read(given[i], &to));
-        uploads.push_back({{call.place(to.device), to.address},
-                           static_cast<std::uintptr_t>(sources.integer_at(i)),
-                           to.bytes,
-                           static_cast<libcuda::Event>(events.integer_at(i))});
+        uploads.push_back(
+            {{call.place(to.device), to.address}, static_cast<std::uintptr_t>(sources.integer_at(i)), to.bytes});
     }
     call.run([&](Transfer &work) {
         return std::all_of(uploads.begin(), uploads.end(), [&](const Upload &each) {
-            return work.upload(each.target, reinterpret_cast<const void *>(each.source), each.bytes, each.mark);
+            return work.upload(each.target, reinterpret_cast<const void *>(each.source), each.bytes);
         });
     });
 }
 
-nb::object PythonTransfers::pack(nb::handle arrays, int device) {
+nb::object PythonTransfers::pack(nb::handle arrays, int device, std::uint64_t full) {
     const Items given(arrays);
     std::vector<PackedArray> packed;
     packed.reserve(static_cast<std::size_t>(given.size()));
-    nb::object offsets = new_list(given.size());
+    nb::object offsets = new_list(0);
     std::uint64_t bytes = 0;
-    for (Py_ssize_t i = 0; i < given.size(); ++i) {
+    for (Py_ssize_t i = 0; i < given.size() && (i == 0 || bytes < full); ++i) {
         ArrayMemory from;
+        if (!reader_.is_array(given[i]))
+            return nb::none();
         require(reader_.read(given[i], &from));
         if (from.device != device || !from.is_c_contiguous)
             return nb::none();
         packed.push_back({from.address, from.bytes, bytes});
-        PyObject *const offset = PyLong_FromUnsignedLongLong(bytes);
-        require(offset != nullptr && PyList_SetItem(offsets.ptr(), i, offset) == 0);
+        const Owned offset(PyLong_FromUnsignedLongLong(bytes));
+        require(offset && PyList_Append(offsets.ptr(), offset.get()) == 0);
         bytes += (from.bytes + packed_unit - 1) / packed_unit * packed_unit;
     }
+    if (packed.size() < 2)
+        return nb::none();
     const PackKernel kernel = pack_kernel(device, packed.size());
     Call call(*this);
     nb::object flat = call.make(nb::make_tuple(bytes).ptr(), nb::str("B").ptr(), device);

@@ -36,9 +36,10 @@ public:
     void relay(nanobind::handle arrays, nanobind::handle hops);
     void copy_rows(nanobind::handle target, std::size_t target_pitch, nanobind::handle source, std::size_t source_pitch,
                    std::size_t width, std::size_t rows);
-    void upload(nanobind::handle targets, nanobind::handle addresses, nanobind::handle marks);
-    // None, with nothing done, unless all arrays are in C order on `device`.
-    nanobind::object pack(nanobind::handle arrays, int device);
+    void upload(nanobind::handle targets, nanobind::handle addresses);
+    // Packs the first arrays, which together have at least `full` bytes, or all. None, with nothing done, unless these
+    // are two or more arrays in C order on `device`.
+    nanobind::object pack(nanobind::handle arrays, int device, std::uint64_t full);
     nanobind::object views(nanobind::handle flat, nanobind::handle like, nanobind::handle offsets);
     // False, with nothing done, if the core has no kernel for the sum.
     bool add(nanobind::handle out, nanobind::handle inputs, bool release);

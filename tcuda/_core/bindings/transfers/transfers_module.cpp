@@ -2,6 +2,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <utility>
 
 #include "bindings/python/call_group.hpp"
@@ -19,6 +20,15 @@ void make_transfers(PythonTransfers *self, const ArrayType &arrays, nb::type_obj
     new (self)
         PythonTransfers(arrays, std::move(type), std::move(pointer), current_stream, std::move(captures),
                         {std::move(scalar_type), std::move(reach), std::move(fail), std::move(check), std::move(load)});
+}
+
+std::uintptr_t buffer_address(nb::handle object) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_ANY_CONTIGUOUS) != 0)
+        nb::raise_python_error();
+    const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
+    PyBuffer_Release(&view);
+    return address;
 }
 
 } // namespace
@@ -56,20 +66,27 @@ void bind_transfers(nb::module_ &module) {
         .def("empty", &PythonTransfers::empty, nb::arg("shape"), nb::arg("dtype"), nb::arg("device"),
              nb::sig("def empty(self, shape: Sequence[int], dtype: Any, device: int) -> Any"))
         .def("relay", &PythonTransfers::relay, nb::arg("arrays"), nb::arg("hops"),
-             nb::sig("def relay(self, arrays: Sequence[Any], hops: Sequence[tuple[int, int, int, int]]) -> None"))
+             nb::sig("def relay(self, arrays: Sequence[Any], hops: Sequence[tuple[int, int, int, int, int]]) -> None"))
         .def("copy_rows", &PythonTransfers::copy_rows, nb::arg("target"), nb::arg("target_pitch"), nb::arg("source"),
              nb::arg("source_pitch"), nb::arg("width"), nb::arg("rows"),
              nb::sig("def copy_rows(self, target: Any, target_pitch: int, source: Any, source_pitch: int, width: int, "
                      "rows: int) -> None"))
-        .def(
-            "upload", &PythonTransfers::upload, nb::arg("targets"), nb::arg("addresses"), nb::arg("marks"),
-            nb::sig("def upload(self, targets: Sequence[Any], addresses: Sequence[int], marks: Sequence[int]) -> None"))
-        .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("device"),
-             nb::sig("def pack(self, arrays: Sequence[Any], device: int) -> tuple[Any, list[int]] | None"))
+        .def("upload", &PythonTransfers::upload, nb::arg("targets"), nb::arg("addresses"),
+             nb::sig("def upload(self, targets: Sequence[Any], addresses: Sequence[int]) -> None"))
+        .def("pack", &PythonTransfers::pack, nb::arg("arrays"), nb::arg("device"), nb::arg("full"),
+             nb::sig("def pack(self, arrays: Sequence[Any], device: int, full: int) -> tuple[Any, list[int]] | None"))
         .def("views", &PythonTransfers::views, nb::arg("flat"), nb::arg("like"), nb::arg("offsets"),
              nb::sig("def views(self, flat: Any, like: Sequence[Any], offsets: Sequence[int]) -> list[Any]"))
         .def("add", &PythonTransfers::add, nb::arg("out"), nb::arg("inputs"), nb::kw_only(), nb::arg("release") = true,
              nb::sig("def add(self, out: Any, inputs: Sequence[Any], *, release: bool=True) -> bool"));
+
+    module.def("buffer_address", buffer_address, nb::arg("object"), nb::sig("def buffer_address(object: Any) -> int"),
+               R"(
+    Return the address of the bytes of an object that has a buffer without gaps, such as an array of NumPy.
+
+    Raises:
+        TypeError: The object has no buffer.
+        ValueError: The buffer has gaps.)");
 
     nb::class_<CallGroup>(module, "CallGroup", R"(
     A group of calls, as NCCL has: a function starts the group, another function ends the group.
