@@ -702,3 +702,31 @@ tcuda.empty_cache()
 print(in_use())
 """
     assert output_of(program).splitlines() == ["8000 8000", "8000", "0"]
+
+
+@pytest.mark.emulated
+def test_a_library_frees_memory_after_the_pending_work_on_it(output_of: OutputOf) -> None:
+    program = """
+import ctypes, os
+os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+import tcuda.emulation
+tcuda.emulation.enable(schedule="late")
+import tcuda
+from tcuda import _core, xp
+libc = ctypes.CDLL(None)
+libc.aligned_alloc.restype = ctypes.c_void_p
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+def allocate(size, device, stream):
+    return libc.aligned_alloc(ctypes.c_size_t(512), ctypes.c_size_t(size))
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+def free(address, size, device, stream):
+    print(ctypes.c_double.from_address(address).value)
+functions = allocate, free
+addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+from tcuda.memory._allocators import _CUDAAllocator
+tcuda.memory.change_current_allocator(_CUDAAllocator(_core.LibrarySource(*addresses, functions)))
+x = xp.empty(64)
+x.fill(7)
+del x
+"""
+    assert output_of(program, TCUDA_RUNTIME=None).splitlines() == ["7.0"]

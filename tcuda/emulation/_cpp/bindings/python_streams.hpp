@@ -13,8 +13,10 @@ namespace tcuda {
 class PythonStreams : public EmulatedDriver {
 public:
     PythonStreams(std::vector<EmulatedMemory *> memories, nanobind::object streams)
-        : EmulatedDriver(std::move(memories)), streams_(std::move(streams)) {}
+        : EmulatedDriver(std::move(memories)), streams_(std::move(streams)),
+          defers_work_(nanobind::hasattr(streams_, "finish")) {}
 
+    int enter(int device) override;
     int host_register(Address address, std::size_t size) override;
     int host_unregister(Address address) override;
     int query_host(Address address, std::size_t size) override;
@@ -39,6 +41,7 @@ private:
     int status_of_stream(Entry entry, int device, Stream key, std::uint64_t *result);
 
     nanobind::object streams_;
+    const bool defers_work_; // whether work on memory may be done later than the call that queued the work
 };
 
 } // namespace tcuda
