@@ -717,7 +717,7 @@ abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool w
         }
         // A kernel reads variables of the headers, such as the index of the thread.
         const abi::Range headers = module_.headers();
-        if (!write && address >= headers.begin && address + size <= headers.end)
+        if (!write && address - headers.begin < headers.end - headers.begin && size <= headers.end - address)
             return {headers.begin, headers.end - headers.begin};
         Fiber *fiber = current_;
         access_ = {address, size, write, code_of(site)};
