@@ -124,6 +124,8 @@ def _computing(function: Function) -> Work:
         return _meshing
     if function is np.pad:
         return _padding(function)
+    if function is translation.poly:
+        return _expanding(function)
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -164,6 +166,16 @@ def _meshing(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if len(args) <= 1:
         return tuple(args)
     return numpy_work.call(np.meshgrid, args, kwargs)
+
+
+def _expanding(function: Function) -> Work:
+    """Return the work of ``poly``, whose result for no roots is a number of Python."""
+
+    def expand(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        roots = args[0] if args else kwargs["seq_of_zeros"]
+        return 1.0 if roots.shape == (0,) else numpy_work.call(function, args, kwargs)
+
+    return expand
 
 
 def _padding(function: Function) -> Work:

@@ -59,8 +59,21 @@ def expm1(x: Any, out: Any = None, **options: Any) -> Any:
     return np.subtract(np.exp(x, **options), kind.type(1), out=out)
 
 
+def sign(x: Any, out: Any = None, **options: Any) -> Any:
+    """Return the signs. Those of booleans have 8 bits, because CuPy has no kernel for booleans, and NumPy has none."""
+    if np.asarray(x).dtype.kind == "b" and options.get("dtype") is None:
+        x = np.asarray(x).astype(np.int8)
+    return np.sign(x, out=out, **options)
+
+
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
-    """Return elements between bounds. A comparison with NaN is false, so a bound that is NaN bounds nothing."""
+    """Return elements between bounds. A comparison with NaN is false, so a bound that is NaN bounds nothing.
+
+    Raises:
+        TypeError: The elements are complex numbers, and there is no bound.
+    """
+    if a_min is None and a_max is None and np.asarray(a).dtype.kind == "c":
+        raise TypeError("clip() takes complex numbers with a bound only: give a_min or a_max.")
     lowest = -np.inf if a_min is None else a_min
     highest = np.inf if a_max is None else a_max
     if np.asarray(a).dtype.kind != "f" or (a_min is None and a_max is None) or np.all(lowest <= highest):
@@ -82,6 +95,7 @@ _IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.expm1: expm1,
     np.floor_divide: floor_divide,
     np.power: power,
+    np.sign: sign,
 }
 
 
