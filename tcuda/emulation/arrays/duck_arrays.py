@@ -3,8 +3,8 @@
 ``cupy.squeeze(a)`` only calls ``a.squeeze()``. So the function also takes an array of Dask, or any other object with
 such a method. The functions below are these calls, with the parameters of CuPy's functions in their order. The method
 gets the arguments as CuPy hands them on, because a method with other parameters refuses them. In
-``cupy_signatures.json``, the code ``m`` marks the arguments for which a function goes this way. The functions also go this
-way for an array whose class is a subclass with a method of its own.
+``cupy_signatures.json``, the code ``m`` marks the arguments for which a function goes this way. The functions also go
+this way for an array whose class is a subclass with a method of its own.
 """
 
 from __future__ import annotations

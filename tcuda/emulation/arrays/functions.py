@@ -459,7 +459,7 @@ def method(name: str) -> Function:
 
 
 def for_method(name: str) -> Function:
-    """Return the function ``name`` of the namespace for a method of arrays that has other parameters than the function."""
+    """Return the function ``name`` of the namespace for a method of arrays with other parameters than the function."""
     function, work = _WORKS[name]
     return _bound(name, function, work, name, is_method=True)
 
