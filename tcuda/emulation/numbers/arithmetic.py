@@ -59,13 +59,6 @@ def expm1(x: Any, out: Any = None, **options: Any) -> Any:
     return np.subtract(np.exp(x, **options), kind.type(1), out=out)
 
 
-def sign(x: Any, out: Any = None, **options: Any) -> Any:
-    """Return the signs. Those of booleans have 8 bits, because CuPy has no kernel for booleans, and NumPy has none."""
-    if np.asarray(x).dtype.kind == "b" and options.get("dtype") is None:
-        x = np.asarray(x).astype(np.int8)
-    return np.sign(x, out=out, **options)
-
-
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     """Return elements between bounds. A comparison with NaN is false, so a bound that is NaN bounds nothing.
 
@@ -95,7 +88,6 @@ _IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.expm1: expm1,
     np.floor_divide: floor_divide,
     np.power: power,
-    np.sign: sign,
 }
 
 
