@@ -11,11 +11,14 @@ that emulated devices do not have at all, the tests get CuPy's::
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import importlib
 import importlib.util
 import json
 import os
+import re
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -36,6 +39,28 @@ from tcuda.emulation.names.private_modules import MODULES
 
 _LONGEST = 90
 
+_OF_CUPY = "CuPy's own module ran, which emulated devices do not have."
+_CUPYS = re.compile(
+    r'File "(?:.*/)?(?:cupy|cupyx|cupy_backends)/(?!testing/)[\w/]+\.(?:py|pyx|pxd)"'  # a line of a traceback
+    r"|cupy\._core\.core\."  # the class that compiled code refuses an array for
+)
+"""The texts in an error that tell of the installed CuPy, except its helpers for tests."""
+
+_EXPECTED: dict[str, list[str]] = json.loads(Path(__file__).with_name("expected.json").read_text("utf-8"))["reasons"]
+
+
+def reason_of(name: str, error: str) -> str:
+    """Return why the test ``name`` cannot pass on emulated devices; nothing if the test should pass.
+
+    Args:
+        name: The name of the test, with its file.
+        error: The error, with its traceback and those of the errors before it.
+    """
+    for reason, patterns in _EXPECTED.items():
+        if any(fnmatch.fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns):
+            return reason
+    return _OF_CUPY if _CUPYS.search(error) else ""
+
 
 class Front(ModuleType):
     """A module of CuPy whose public names are those of emulated devices.
@@ -48,6 +73,12 @@ class Front(ModuleType):
     def __init__(self, emulated: ModuleType, installed: ModuleType) -> None:
         super().__init__(installed.__name__)
         vars(self).update(_emulated=emulated, _installed=installed, _replaced={}, **_place_of(installed))
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._emulated  # a test compares the module with what get_array_module() gives
+
+    def __hash__(self) -> int:
+        return hash(self._emulated)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._replaced and hasattr(self._emulated, name):
@@ -199,19 +230,38 @@ class Result:
     """The results of the tests.
 
     Attributes:
-        files: By file, the number of the tests for each outcome: "passed", "failed", "error", "skipped" or "xfailed".
+        files: By file, the number of the tests for each outcome: "passed", "failed", "error", "skipped", "xfailed", or
+            "private" for a failure of a test that needs a private part of CuPy or NVIDIA's compilers.
         why: The number of tests for each beginning of an error message.
+        reasons: The number of private tests for each reason.
+        surprises: The names of the tests that pass although ``expected.json`` says that they cannot.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, Counter[str]] = {}
         self.why: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.surprises: list[str] = []
 
-    def add(self, file: str, outcome: str, message: str = "") -> None:
-        """Count a test."""
-        self.files.setdefault(file, Counter())[outcome] += 1
+    def add(self, name: str, outcome: str, message: str = "", error: str = "") -> None:
+        """Count a test.
+
+        Args:
+            name: The name of the test, with its file.
+            outcome: The outcome that pytest gives.
+            message: The first line of the error.
+            error: The error with its traceback.
+        """
         if outcome in ("failed", "error"):
-            self.why[message[:_LONGEST]] += 1
+            reason = reason_of(name, error)
+            if reason:
+                outcome = "private"
+                self.reasons[reason] += 1
+            else:
+                self.why[message[:_LONGEST]] += 1
+        elif outcome == "passed" and reason_of(name, ""):
+            self.surprises.append(name)
+        self.files.setdefault(name.partition("::")[0], Counter())[outcome] += 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -257,7 +307,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if hasattr(report, "wasxfail"):
         word = "xfailed"
     message = f"{call.excinfo.typename}: {call.excinfo.value}" if call.excinfo is not None else ""
-    item.config.stash[_result].add(item.nodeid.partition("::")[0], word, message.partition("\n")[0])
+    error = "".join(traceback.format_exception(call.excinfo.value)) if call.excinfo is not None else ""
+    item.config.stash[_result].add(item.nodeid, word, message.partition("\n")[0], error)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -267,4 +318,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     for file, message in _collected:
         result.add(file, "error", message)
     if path is not None:
-        path.write_text(json.dumps({"files": result.files, "why": result.why}), encoding="utf-8")
+        path.write_text(json.dumps(vars(result)), encoding="utf-8")

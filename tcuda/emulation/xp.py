@@ -19,7 +19,7 @@ from tcuda.emulation import cuda, random
 from tcuda.emulation.arrays import array_types, fft, host, lib, linalg, namespace, polynomial
 from tcuda.emulation.arrays.array_facts import ARRAY_FACTS
 from tcuda.emulation.arrays.flat import flatiter
-from tcuda.emulation.arrays.functional import FUNCTIONAL
+from tcuda.emulation.arrays.functional import FUNCTIONAL, vectorize
 from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.arrays.grids import Grid, Joined
 from tcuda.emulation.arrays.memoization import clear_memo, memoize
@@ -51,6 +51,14 @@ def __getattr__(name: str) -> Any:
             _identity.rename(module, "cupy.testing")
         return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{absent.about(f'cupy.{name}')}")
+
+
+def _types_of_results(function: Any, types: Any) -> Any:
+    # The translator of kernels in Python is imported at the first call, because few programs need the translator.
+    return importlib.import_module("tcuda.emulation.cupyx.jit.vectorizing").types_of_results(function, types)
+
+
+vectorize._types_of_results = staticmethod(_types_of_results)
 
 
 def get_array_module(*args: Any) -> Any:

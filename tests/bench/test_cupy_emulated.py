@@ -26,7 +26,7 @@ CUPY = {
     "cupy/random/__init__.py": "from cupy.random._private import uniform\n",
     "cupy/random/_private.py": "answer = 42\ndef uniform(size): ...\n",
     "cupy/testing.py": "import cupy\ndef total(x, xp=cupy): return cupy.sum(x) + xp.sum(x)\n",
-    "cupy/_core.py": "answer = 43\n",
+    "cupy/_core.py": "answer = 43\ndef of_the_device(): raise RuntimeError('no driver')\n",
     "cupy/cublas.py": "from cupy_backends.cuda.libs import cublas\nlimit = cublas.LIMIT\n",
     "cupy_backends/cuda/libs/__init__.py": "",
     "cupy_backends/cuda/libs/cusparse.py": "",
@@ -40,7 +40,7 @@ import cupy
 import pytest
 import tcuda
 from cupy import cublas, testing
-from cupy._core import answer
+from cupy._core import answer, of_the_device
 from cupy.random._private import answer as other_answer, uniform
 
 
@@ -66,6 +66,21 @@ def test_a_public_name_that_emulated_devices_lack():
 @pytest.mark.parametrize("number", range(6))
 def test_numbers(number):
     assert number != 4
+
+
+def test_a_private_function_of_cupy():
+    of_the_device()
+
+
+def test_a_private_function_whose_error_is_told_in_a_message():
+    try:
+        of_the_device()
+    except RuntimeError as error:
+        raise AssertionError("only cupy raises an error") from error
+
+
+def test_modules_are_those_that_functions_give():
+    assert cupy == cupy.get_array_module(cupy.ones(1))
 
 
 @pytest.fixture
@@ -137,27 +152,48 @@ def test_the_script_counts_the_tests_that_pass(checkout: Path) -> None:
     module = "cupy_tests/some_tests/test_some.py"
     assert lines[:2] == [
         "cupy_tests/some_tests/test_import.py: 1 error",
-        f"{module}: 1 error, 2 failed, 7 passed, 1 skipped, 1 xfailed",
+        f"{module}: 1 error, 2 failed, 8 passed, 2 private, 1 skipped, 1 xfailed",
     ]
     assert "     1 x KeyError: 'of the fixture'" in lines
     assert "     1 x AttributeError: module 'cupy' has no attribute 'only_installed' on emulated devices" in lines
-    assert lines[-1] == "Of 11 tests of CuPy, 63.64% pass: 2 error, 2 failed, 7 passed, 1 skipped, 1 xfailed."
+    assert "     2 x CuPy's own module ran, which emulated devices do not have." in lines
+    assert lines[-1] == (
+        "Of 12 tests of CuPy that need no private part of CuPy, 66.67% pass: 2 error, 2 failed, 8 passed, 2 private, "
+        "1 skipped, 1 xfailed."
+    )
     written = json.loads(result.read_text())
-    assert written["part"] == 7 / 11
+    assert written["part"] == 8 / 12
+    assert written["reasons"] == {"CuPy's own module ran, which emulated devices do not have.": 2}
     assert written["files"][module]["failed"] == 2
 
 
 @pytest.mark.long
 def test_the_script_fails_below_the_floor(checkout: Path) -> None:
-    run = done(checkout, "--floor", "0.64")
+    run = done(checkout, "--floor", "0.67")
     assert run.returncode == 1
-    assert run.stdout.endswith("This is below the floor of 64.00%.\n")
+    assert run.stdout.endswith("This is below the floor of 67.00%.\n")
 
 
 @pytest.mark.long
 def test_a_sample_has_every_nth_test_of_each_file(checkout: Path) -> None:
     run = done(checkout, "--each", "3", "--parts", "some_tests/test_some.py")
-    assert run.stdout.splitlines()[-1] == "Of 4 tests of CuPy, 75.00% pass: 1 error, 3 passed."
+    assert run.stdout.splitlines()[-1] == (
+        "Of 4 tests of CuPy that need no private part of CuPy, 75.00% pass: 1 error, 3 passed, 1 private."
+    )
+
+
+@pytest.mark.long
+def test_a_test_that_is_expected_to_fail_is_counted_apart_and_told_if_it_passes(checkout: Path) -> None:
+    name = "some_tests/core_tests/test_include.py"
+    write(checkout, {f"tests/cupy_tests/{name}": "def test_compiler(): 1 / 0\ndef test_nothing(): ...\n"})
+    run = done(checkout, "--parts", name, "--floor", "1")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines() == [
+        f"cupy_tests/{name}: 1 passed, 1 private",
+        "     1 x The test compiles with nvcc or NVRTC.",
+        f"The test passes, although expected.json says that the test cannot: cupy_tests/{name}::test_nothing",
+        "Of 1 tests of CuPy that need no private part of CuPy, 100.00% pass: 1 passed, 1 private.",
+    ]
 
 
 @pytest.mark.long
@@ -166,7 +202,7 @@ def test_a_process_that_ends_early_fails_the_run(checkout: Path) -> None:
     run = done(checkout)
     assert run.returncode == 1
     assert "The tests could not be run: cupy_tests/some_tests/test_end.py: status 3" in run.stdout
-    assert "7 passed" in run.stdout
+    assert "8 passed" in run.stdout
 
 
 def downloaded(folder: Path, pip: str) -> subprocess.CompletedProcess[str]:

@@ -1,9 +1,10 @@
-"""Functions that CuPy writes with the methods of their argument, for arguments of other libraries.
+"""Functions that CuPy writes with the methods of their argument, for arguments with other methods than an array has.
 
 ``cupy.squeeze(a)`` only calls ``a.squeeze()``. So the function also takes an array of Dask, or any other object with
 such a method. The functions below are these calls, with the parameters of CuPy's functions in their order. The method
 gets the arguments as CuPy hands them on, because a method with other parameters refuses them. In
-``cupy_signatures.json``, the code ``m`` marks the arguments for which a function goes this way.
+``cupy_signatures.json``, the code ``m`` marks the arguments for which a function goes this way. The functions also go
+this way for an array whose class is a subclass with a method of its own.
 """
 
 from __future__ import annotations
@@ -197,16 +198,41 @@ CALLS: dict[str, Callable[..., Any]] = {
 """By the name of the function: the calls of methods that CuPy makes."""
 
 
+CHANGED: set[type] = set()
+"""The subclasses of the array that have methods of their own in the places of those of the array."""
+
+
+def enter_class(kind: type, array_type: type) -> None:
+    """Take note of ``kind``, a subclass of ``array_type``, if the class changes methods that functions call."""
+    own = {name for base in kind.__mro__[: kind.__mro__.index(array_type)] for name in vars(base)}
+    if any(hasattr(array_type, name) for name in own if name == "__getitem__" or not name.startswith("__")):
+        CHANGED.add(kind)
+
+
+def has_other_methods(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether an argument is an array of a class in ``CHANGED``."""
+    return any(type(value) in CHANGED for value in (*args, *kwargs.values()))
+
+
+def call_methods(signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what the methods of an operand give, for the arguments of CuPy's function.
+
+    Raises:
+        TypeError: The function has no such parameters.
+    """
+    bound = signature.described.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return CALLS[signature.name](*bound.args, **bound.kwargs)
+
+
 def call(signature: Signature, found: OfOtherLibrary, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what the methods of the operand that was ``found`` give, for the arguments of CuPy's function.
 
     Raises:
         AttributeError: The operand lacks the methods.
     """
-    bound = signature.described.bind(*args, **kwargs)
-    bound.apply_defaults()
     try:
-        return CALLS[signature.name](*bound.args, **bound.kwargs)
+        return call_methods(signature, args, kwargs)
     except AttributeError as error:
         if error.obj is found.operand:
             raise found.refusal from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,8 +22,9 @@ class vectorize:
     """A function that applies a Python function to each element of arrays, as ``cupy.vectorize``.
 
     CuPy translates the Python function into a kernel. Here Python runs the function, once for each element, with
-    scalars of NumPy's. The types of the results are those of the values that the function returns. CuPy finds the types
-    in the source, and also refuses statements that it cannot translate.
+    scalars of NumPy's. The types of the results are found in the source, as in CuPy, which also refuses statements that
+    it cannot translate. If Python has no source of the function, the results have the types of the values that the
+    function returns.
 
     Args:
         pyfunc: The function of one element of each array, which returns a scalar or a tuple of scalars.
@@ -39,6 +40,9 @@ class vectorize:
 
     __module__ = "tcuda.emulation.xp"
 
+    _types_of_results: ClassVar[Callable[[Any, Sequence[Any]], Any]]
+    """Finds the types of the results of a function in its source; :mod:`tcuda.emulation.xp` sets the function."""
+
     def __init__(
         self,
         pyfunc: Callable[..., Any],
@@ -53,6 +57,7 @@ class vectorize:
         self.excluded = excluded
         self.cache = cache
         self.signature = signature
+        self._types: dict[tuple[np.dtype[Any], ...], Any] = {}
         self.otypes = None if otypes is None else "".join([np.dtype(kind).char for kind in otypes])
         for name, value in (("excluded", excluded), ("signature", signature)):
             if value is not None:
@@ -64,18 +69,20 @@ class vectorize:
         Raises:
             NotImplementedError: The types of the results were given.
             TypeError: An argument is neither an array of a device nor a scalar, or the function returns something else
-                than scalars, or scalars of different types.
-            ValueError: No argument is an array.
+                than scalars, or scalars of different types, or computes with types that do not fit together.
+            ValueError: No argument is an array, or there are other functions in the lines of a ``lambda``.
         """
         if self.otypes is not None:
             raise NotImplementedError("CuPy cannot call a vectorized function with `otypes`: leave them out.")
         if not any(isinstance(arg, Strided) for arg in args):
             raise ValueError("Loop size is undecided: a vectorized function takes at least one array of the device.")
         operands = [arg if isinstance(arg, Strided) else _typed(arg) for arg in args]
-        strict = (
-            not numpy_work.defers()
-        )  # Deferred work must not raise an error, so the type of the first result counts.
-        return numpy_work.call(_each_element, (self.pyfunc, strict, *operands))
+        kinds = tuple(operand.dtype for operand in operands)
+        if kinds not in self._types:
+            self._types[kinds] = vectorize._types_of_results(self.pyfunc, kinds)
+        # Deferred work must not raise an error. If the source tells no types, the type of the first result counts then.
+        strict = not numpy_work.defers()
+        return numpy_work.call(_each_element, (self.pyfunc, strict, self._types[kinds], *operands))
 
 
 def _typed(arg: Any) -> Any:
@@ -103,23 +110,45 @@ class _Scalars:
         raise AttributeError(f"a vectorized function works with scalars, which have no {name}()")
 
 
-def _each_element(function: Callable[..., Any], strict: bool, /, *operands: Any) -> Any:
+def _each_element(function: Callable[..., Any], strict: bool, types: Any, /, *operands: Any) -> Any:
     """Return the results of ``function`` for each element of ``operands``, arrays and scalars of NumPy's.
 
     Args:
         function: The function.
         strict: Whether to refuse results of different types.
+        types: The type of the results, or the types of the items of the results; None if not known.
         operands: The arrays and scalars.
     """
     arrays = np.broadcast_arrays(*operands)
     shape = arrays[0].shape
     with active_trace.tracing(_Scalars()):
         results = [function(*elements) for elements in zip(*(array.ravel() for array in arrays), strict=True)]
-        sample = results[0] if results else function(*(array.dtype.type(1) for array in arrays))
+        if types is None:
+            sample = results[0] if results else function(*(array.dtype.type(1) for array in arrays))
+    if types is not None:
+        if not isinstance(types, tuple):
+            return _cast(results, types).reshape(shape)
+        columns = _columns(results, len(types))
+        return tuple([_cast(values, dtype).reshape(shape) for values, dtype in zip(columns, types, strict=True)])
     if not isinstance(sample, tuple):
         return _joined(results, sample, shape, strict)
-    each = zip(*results, strict=True) if results else [()] * len(sample)
-    return tuple([_joined(list(values), first, shape, strict) for values, first in zip(each, sample, strict=True)])
+    columns = _columns(results, len(sample))
+    return tuple([_joined(values, first, shape, strict) for values, first in zip(columns, sample, strict=True)])
+
+
+def _columns(results: list[tuple[Any, ...]], count: int) -> list[list[Any]]:
+    """Return, for each of the ``count`` items of the ``results``, the values of the item."""
+    return [[result[place] for result in results] for place in range(count)]
+
+
+def _cast(values: list[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return ``values`` as an array with elements of ``dtype``, into which a kernel casts each value."""
+    if all(isinstance(value, dtype.type) for value in values):
+        return np.array(values, dtype)
+    made = np.empty(len(values), dtype)
+    for place, value in enumerate(values):
+        casts.copyto(made[place : place + 1], np.asarray(value), "unsafe")
+    return made
 
 
 def _joined(values: list[Any], sample: Any, shape: tuple[int, ...], strict: bool) -> npt.NDArray[Any]:

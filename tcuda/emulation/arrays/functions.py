@@ -124,6 +124,8 @@ def _computing(function: Function) -> Work:
         return _meshing
     if function is np.pad:
         return _padding(function)
+    if function is translation.poly:
+        return _expanding(function)
     estimate = flops.ESTIMATES.get(function)
 
     def compute(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -164,6 +166,16 @@ def _meshing(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if len(args) <= 1:
         return tuple(args)
     return numpy_work.call(np.meshgrid, args, kwargs)
+
+
+def _expanding(function: Function) -> Work:
+    """Return the work of ``poly``, whose result for no roots is a number of Python."""
+
+    def expand(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        roots = args[0] if args else kwargs["seq_of_zeros"]
+        return 1.0 if roots.shape == (0,) else numpy_work.call(function, args, kwargs)
+
+    return expand
 
 
 def _padding(function: Function) -> Work:
@@ -356,7 +368,7 @@ _WORKS: dict[str, tuple[Function, Work]] = {}
 """By name: the function of the host that computes, and the work that runs this function on the device."""
 
 
-def _bound(name: str, function: Function, work: Work, rules: str = "") -> Function:
+def _bound(name: str, function: Function, work: Work, rules: str = "", *, is_method: bool = False) -> Function:
     """Return ``work`` as the function or method ``name``, with CuPy's parameters.
 
     Args:
@@ -365,12 +377,14 @@ def _bound(name: str, function: Function, work: Work, rules: str = "") -> Functi
         work: Called with the positional arguments and the keyword arguments.
         rules: The name of the function whose rules say which calls read the contents of arrays. Such a call waits
             before ``work``, and is refused while the current stream captures.
+        is_method: Whether a method of the array calls the function, which then calls no methods itself.
     """
     signature = signature_of(name)
     admit = signature.admit
     translation = Translation(signature, function)
     translated = translation.arguments
     guard, reads = refusals.guard_of(rules), refusals.condition_to_read(rules)
+    calls_methods, changed = name in duck_arrays.CALLS and not is_method, duck_arrays.CHANGED
     takes_array_alone = guard is None and reads is None and signature.takes_array_alone and translation.keeps_first
 
     def work_on_array(array: Any) -> Any:
@@ -380,6 +394,8 @@ def _bound(name: str, function: Function, work: Work, rules: str = "") -> Functi
         work_on_array = numpy_work.at_once(_REDUCTIONS[function], work_on_array)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if changed and calls_methods and duck_arrays.has_other_methods(args, kwargs):
+            return duck_arrays.call_methods(signature, args, kwargs)
         if takes_array_alone and len(args) == 1 and not kwargs and isinstance(args[0], Strided):
             return work_on_array(args[0])  # the most frequent call of a method, which needs no translation
         trace = active_trace.current()
@@ -440,6 +456,12 @@ def method(name: str) -> Function:
     function, work = _WORKS[name]
     bound = _bound(f"ndarray.{name}", function, work, name)
     return named(bound, "tcuda.emulation", f"ndarray.{name}", function.__doc__)
+
+
+def for_method(name: str) -> Function:
+    """Return the function ``name`` of the namespace for a method of arrays with other parameters than the function."""
+    function, work = _WORKS[name]
+    return _bound(name, function, work, name, is_method=True)
 
 
 def _created(name: str) -> Function:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from tcuda._device import device as _device
-from tcuda.emulation.arrays import namespace
+from tcuda.emulation.arrays import duck_arrays, namespace
 from tcuda.emulation.arrays.flat import flatiter
-from tcuda.emulation.arrays.functions import FUNCTIONS, IMPLEMENTATIONS, method
+from tcuda.emulation.arrays.functions import FUNCTIONS, IMPLEMENTATIONS, for_method, method
 from tcuda.emulation.arrays.operators import Operators
 from tcuda.emulation.arrays.signatures import Setting
 from tcuda.emulation.devices import array_interface
@@ -35,6 +35,7 @@ _AXES = Setting("transpose", "axes")
 _KNOWN = (Strided, np.ndarray, type(None), *SCALARS)
 """The types of operands that reach the function. The function refuses a NumPy array with a better message than NumPy's.
 """
+_clip, _compress, _partition, _sort = map(for_method, ("clip", "compress", "partition", "sort"))
 _UFUNC_METHODS = frozenset(["__call__", "accumulate", "at", "outer", "reduce", "reduceat"])
 
 
@@ -72,6 +73,10 @@ class ndarray(Strided, Operators):
 
     __module__ = "tcuda.emulation"  # where users find the class
     __array_priority__ = 100
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        duck_arrays.enter_class(cls, ndarray)
 
     if not TYPE_CHECKING:  # for a type checker, the class has no other attributes
 
@@ -338,7 +343,7 @@ class ndarray(Strided, Operators):
             >>> xp.arange(4).compress(xp.asarray([True, False, True, False]))
             array([0, 2])
         """
-        compressed: ndarray = FUNCTIONS["compress"](condition, self, axis, out)
+        compressed: ndarray = _compress(condition, self, axis, out)
         return compressed
 
     def sort(self, axis: int = -1, kind: str | None = None) -> None:
@@ -358,7 +363,7 @@ class ndarray(Strided, Operators):
             array([1, 2, 3])
         """
         self._require_contiguous()
-        self[...] = FUNCTIONS["sort"](self, axis, kind)
+        self[...] = _sort(self, axis, kind)
 
     argsort = method("argsort")
 
@@ -379,7 +384,7 @@ class ndarray(Strided, Operators):
             2
         """
         self._require_contiguous()
-        self[...] = FUNCTIONS["partition"](self, kth, axis)
+        self[...] = _partition(self, kth, axis)
 
     argpartition = method("argpartition")
 
@@ -673,7 +678,7 @@ class ndarray(Strided, Operators):
             >>> xp.arange(5).clip(1, 3)
             array([1, 1, 2, 3, 3])
         """
-        clipped: ndarray = FUNCTIONS["clip"](self, min, max, out=out)
+        clipped: ndarray = _clip(self, min, max, out=out)
         return clipped
 
     def conj(self) -> ndarray:

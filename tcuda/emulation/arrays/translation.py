@@ -297,11 +297,12 @@ def _roots(p: Any) -> Any:
     return _eigenvalues(companion).astype(companion.dtype)
 
 
-def _poly(seq_of_zeros: Any) -> Any:
-    if seq_of_zeros.ndim == 2 and seq_of_zeros.shape[0] == seq_of_zeros.shape[1] != 0:
-        seq_of_zeros = _eigenvalues(seq_of_zeros)
-    made = np.poly(seq_of_zeros)
-    return made.astype(np.float16) if seq_of_zeros.dtype.char == "e" else made
+def poly(seq_of_zeros: Any) -> Any:
+    """Return the coefficients of the polynomial with the given roots, or of the matrix's characteristic one."""
+    if seq_of_zeros.ndim != 2 or seq_of_zeros.shape[0] != seq_of_zeros.shape[1] or not seq_of_zeros.size:
+        return np.poly(seq_of_zeros)
+    values = _eigenvalues(seq_of_zeros)
+    return np.poly(values).astype(values.dtype)  # NumPy makes no polynomial of half precision, and CuPy does here
 
 
 def _eigenvalues(matrix: Any) -> Any:
@@ -309,6 +310,29 @@ def _eigenvalues(matrix: Any) -> Any:
     if not np.array_equal(matrix, matrix.conj().T):
         raise NotImplementedError("Only complex Hermitian and real symmetric 2d arrays are supported currently")
     return linear_algebra.eigvalsh(matrix)
+
+
+def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function``, which NumPy computes with other functions, with the options of a universal function."""
+
+    def compute(x: Any, out: Any = None, dtype: Any = None, casting: str = "same_kind") -> Any:
+        made = function(x if dtype is None else x.astype(dtype))
+        return made if out is None else casts.copyto(out, made, casting)
+
+    return functools.update_wrapper(compute, function, ("__module__", "__name__", "__doc__"))
+
+
+def _of_two_axes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` of the diagonals between two axes, which CuPy looks for first."""
+
+    def compute(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **options: Any) -> Any:
+        for axis in (axis1, axis2):
+            np.lib.array_utils.normalize_axis_index(axis, a.ndim)
+        return function(a, offset, axis1, axis2, **options)
+
+    if function in accesses.PARTIAL:
+        accesses.PARTIAL[compute] = accesses.PARTIAL[function]
+    return functools.update_wrapper(compute, function, ("__module__", "__name__", "__doc__"))
 
 
 def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
@@ -390,6 +414,7 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.copyto: casts.copyto,
     np.corrcoef: _corrcoef,
     np.diag: _diag,
+    np.diagonal: _of_two_axes(np.diagonal),
     np.einsum: einsum,
     np.histogram: _histogram,
     np.linalg.matmul: _matmul,
@@ -397,14 +422,16 @@ IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     np.nanargmin: _nanargmin,
     np.packbits: _packbits,
     np.percentile: _quantiles(np.percentile),
-    np.poly: _poly,
+    np.poly: poly,
     np.polyfit: _polyfit,
     np.put: _put,
     np.quantile: _quantiles(np.quantile),
     np.ravel_multi_index: _ravel_multi_index,
     np.repeat: _repeat,
     np.roots: _roots,
+    np.trace: _of_two_axes(np.trace),
     np.unpackbits: _unpackbits,
+    **{function: _writing(function) for function in (np.i0, np.sinc)},
     **{getattr(np.linalg, name): getattr(linear_algebra, name) for name in linear_algebra.NAMES},
     **{function: _joining(function) for function in (np.concatenate, np.hstack, np.stack, np.vstack)},
     **{

@@ -121,6 +121,9 @@ class ufunc:
     def _elementwise(self, inputs: Sequence[Any], outs: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Apply the function in one kernel that writes to the memory of the results."""
         function = self._function
+        template = template_among(inputs)
+        if function is np.sign and not options.get("dtype"):
+            inputs = [_as_bytes(value) for value in inputs]
         arrays, given = [], []
         for value in inputs:
             if isinstance(value, Strided):
@@ -149,7 +152,7 @@ class ufunc:
         results = [*outs, *[None] * (function.nout - len(outs))]
         missing = [place for place, result in enumerate(results) if result is None]
         dtypes = self._dtypes(inputs, options)
-        fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing], template_among(inputs))
+        fresh = numpy_work.new_each([(shape, dtypes[place], "C") for place in missing], template)
         for place, result in zip(missing, fresh, strict=True):
             results[place] = result
         everything = {**options, "out": tuple(results)}
@@ -302,6 +305,13 @@ def _compared(function: np.ufunc, inputs: Sequence[Any], outs: Sequence[Any]) ->
     )
     named = {"out": outs[0]} if outs and outs[0] is not None else {}
     return numpy_work.call(_OF_BYTES[function], inputs, named)
+
+
+def _as_bytes(value: Any) -> Any:
+    """Return ``value``, or booleans as integers of 8 bits: CuPy has no signs of booleans, and casts them."""
+    if isinstance(value, Strided):
+        return creation.astype(value, np.int8) if value.dtype == np.bool_ else value
+    return np.int8(value) if isinstance(value, (bool, np.bool_)) else value
 
 
 def _sized(value: int) -> Any:

@@ -32,12 +32,14 @@ from tcuda.emulation.cuda.event import Event, get_elapsed_time
 from tcuda.emulation.cuda.graph import Graph
 from tcuda.emulation.cuda.memory import (
     BaseMemory,
+    ManagedMemory,
     Memory,
     MemoryAsync,
     MemoryPointer,
     MemoryPool,
     UnownedMemory,
     malloc_async,
+    malloc_managed,
 )
 from tcuda.emulation.cuda.memory_hook import MemoryHook
 from tcuda.emulation.cuda.pinned_memory import (
@@ -95,6 +97,7 @@ __all__ = [
     "Event",
     "ExternalStream",
     "Graph",
+    "ManagedMemory",
     "Memory",
     "MemoryAsync",
     "MemoryHook",
@@ -125,6 +128,7 @@ __all__ = [
     "graph",
     "is_available",
     "malloc_async",
+    "malloc_managed",
     "memory",
     "memory_hook",
     "memory_hooks",

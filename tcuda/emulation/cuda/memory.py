@@ -10,7 +10,7 @@ from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.cuda import runtime
 from tcuda.emulation.cuda.allocators import alloc, get_allocator, set_allocator
 from tcuda.emulation.cuda.memory_pool import MemoryPool, PooledMemory
-from tcuda.emulation.cuda.raw_memory import Memory
+from tcuda.emulation.cuda.raw_memory import ManagedMemory, Memory, malloc_managed
 from tcuda.emulation.devices.memory import Block as BaseMemory
 from tcuda.emulation.devices.memory import ForeignBlock, MemoryPointer
 from tcuda.emulation.devices.runtime_error import with_cupys_error
@@ -71,6 +71,7 @@ def malloc_async(size: int) -> MemoryPointer:
 
 __all__ = [
     "BaseMemory",
+    "ManagedMemory",
     "Memory",
     "MemoryAsync",
     "MemoryPointer",
@@ -81,5 +82,6 @@ __all__ = [
     "alloc",
     "get_allocator",
     "malloc_async",
+    "malloc_managed",
     "set_allocator",
 ]

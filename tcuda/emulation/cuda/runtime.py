@@ -35,6 +35,7 @@ from tcuda._runtime.protocol import (
 )
 from tcuda.emulation.cuda import host_functions, host_memory
 from tcuda.emulation.devices import device_attributes, pci_addresses
+from tcuda.emulation.devices.memory import is_managed
 from tcuda.emulation.devices.runtime_error import CUDARuntimeError, with_cupys_error
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ memoryTypeUnregistered = 0
 memoryTypeHost = 1
 memoryTypeDevice = 2
 memoryTypeManaged = 3
+cudaMemAdviseSetReadMostly = 1
+cudaMemAdviseUnsetReadMostly = 2
+cudaMemAdviseSetPreferredLocation = 3
+cudaMemAdviseUnsetPreferredLocation = 4
+cudaMemAdviseSetAccessedBy = 5
+cudaMemAdviseUnsetAccessedBy = 6
 
 globals().update(device_attributes.CONSTANTS)
 
@@ -190,6 +197,8 @@ def pointerGetAttributes(ptr: int) -> PointerAttributes:
         return PointerAttributes(-2, 0, ptr, memoryTypeUnregistered)
     if found[0] < 0:
         return PointerAttributes(cuda.getDevice(), ptr, ptr, memoryTypeHost)
+    if is_managed(ptr):
+        return PointerAttributes(found[0], ptr, ptr, memoryTypeManaged)
     return PointerAttributes(found[0], ptr, 0, memoryTypeDevice)
 
 

@@ -35,6 +35,15 @@ allocators: list[Callable[[int], MemoryPointer]] = []
 """The function that allocates the memory of new arrays, if the program has chosen one; else arrays make a block."""
 
 
+managed: dict[int, int] = {}
+"""The sizes of all managed memory, by its address."""
+
+
+def is_managed(ptr: int) -> bool:
+    """Return whether the address ``ptr`` is in managed memory, which the host may use, too."""
+    return any(start <= ptr < start + size for start, size in list(managed.items()))
+
+
 class _Borrowed:
     """The memory of a block as an object from which NumPy makes an array that does not keep the block alive."""
 

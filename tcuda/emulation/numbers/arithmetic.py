@@ -60,7 +60,13 @@ def expm1(x: Any, out: Any = None, **options: Any) -> Any:
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
-    """Return elements between bounds. A comparison with NaN is false, so a bound that is NaN bounds nothing."""
+    """Return elements between bounds. A comparison with NaN is false, so a bound that is NaN bounds nothing.
+
+    Raises:
+        TypeError: The elements are complex numbers, and there is no bound.
+    """
+    if a_min is None and a_max is None and np.asarray(a).dtype.kind == "c":
+        raise TypeError("clip() takes complex numbers with a bound only: give a_min or a_max.")
     lowest = -np.inf if a_min is None else a_min
     highest = np.inf if a_max is None else a_max
     if np.asarray(a).dtype.kind != "f" or (a_min is None and a_max is None) or np.all(lowest <= highest):

@@ -41,7 +41,7 @@ def ones(shape: Shape, dtype: npt.DTypeLike | None = float, order: str = "C") ->
 
 
 def full(shape: Shape, fill_value: Any, dtype: npt.DTypeLike | None = None, order: str = "C") -> Strided:
-    """Return a new array of ``fill_value``, a scalar or an array without axes; ``dtype`` is its type by default."""
+    """Return a new array of ``fill_value``, a scalar or an array that fits; ``dtype`` is its type by default."""
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, Strided) else np.array(fill_value).dtype
     return _filled(empty(shape, dtype, order), fill_value)
@@ -231,7 +231,10 @@ def _cleared(array: Strided) -> Strided:
 
 def _filled(array: Strided, value: Any) -> Strided:
     with numpy_work.unfinished(array):
-        filling.fill(array, value)
+        if isinstance(value, Strided) and value.ndim:  # CuPy copies here, unlike the method fill()
+            numpy_work.modify(casts.copyto, (array, value), {"casting": "unsafe"})
+        else:
+            filling.fill(array, value)
     return array
 
 

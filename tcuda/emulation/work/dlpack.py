@@ -16,6 +16,7 @@ from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import EVENT_DISABLE_TIMING, STREAM_LEGACY
 from tcuda.emulation.devices import array_interface
+from tcuda.emulation.devices.memory import is_managed
 from tcuda.emulation.numbers.bfloat16 import is_bfloat16, named_bfloat16
 from tcuda.emulation.work import copies
 
@@ -66,7 +67,7 @@ class _Carrier:
 
 def device_of(array: Strided) -> tuple[int, int]:
     """Return the type and the index of the device of ``array``."""
-    return _CUDA, array._block.device
+    return _MANAGED if is_managed(array._block.ptr) else _CUDA, array._block.device
 
 
 def capsule_of(
@@ -76,7 +77,7 @@ def capsule_of(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a capsule with ``array``, or with a copy of ``array`` on the host.
+    """Return a capsule with ``array``, or with ``array`` on the host: a copy, unless the memory is managed.
 
     Args:
         array: The array.
@@ -89,9 +90,13 @@ def capsule_of(
     Raises:
         BufferError: ``dl_device`` is another device, a copy is asked for on the same device, or DLPack does not know
             the dtype.
-        ValueError: ``copy`` is false for a copy to the host, or ``stream`` is less than -1.
+        ValueError: ``copy`` is false for the host and memory that is not managed, or ``stream`` is less than -1.
     """
     if dl_device == (_HOST, 0):
+        if not copy and is_managed(array._block.ptr):
+            copies.wait_for_contents("__dlpack__()")
+            array_interface.expose(array)
+            return _capsule_over(array._host, max_version)
         if copy is False:
             raise ValueError("GPU memory cannot be exported to CPU without copy.")
         host = copies.to_host(array, None, "A", None, True)

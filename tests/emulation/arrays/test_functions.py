@@ -572,6 +572,10 @@ SAMPLES = {
 }
 
 
+TYPES_OF_CUPY = {("sign", "?")}
+"""The functions and the types that CuPy takes, and NumPy does not."""
+
+
 @pytest.mark.parametrize("name", [name for name in catalogue.UFUNCS if hasattr(np, name)])
 def test_ufuncs_give_the_results_of_numpy(name):
     emulated, host = getattr(xp, name), getattr(np, name)
@@ -583,8 +587,9 @@ def test_ufuncs_give_the_results_of_numpy(name):
             try:
                 expected = host(*arguments)
             except TypeError:
-                with pytest.raises(TypeError):
-                    emulated(*map(xp.asarray, arguments))
+                if (name, sample.dtype.char) not in TYPES_OF_CUPY:
+                    with pytest.raises(TypeError):
+                        emulated(*map(xp.asarray, arguments))
                 continue
             ran = True
         assert_same(emulated(*map(xp.asarray, arguments)), expected)

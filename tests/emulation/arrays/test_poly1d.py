@@ -71,6 +71,15 @@ def test_functions_take_polynomials():
     assert xp.asarray(made).tolist() == [1, 2, 3]
 
 
+def test_the_polynomial_of_roots_has_the_type_of_cupy():
+    xp = tcuda.xp
+    assert xp.poly(xp.arange(3, dtype=np.float16)).dtype == np.float64
+    assert xp.poly(xp.eye(2, dtype=np.float16)).dtype == np.float16
+    for dtype in (np.float16, np.float32, bool):
+        none = xp.poly(xp.zeros(0, dtype))
+        assert (none, type(none)) == (1.0, float)
+
+
 def test_polynomials_that_cupy_refuses_are_refused():
     xp = tcuda.xp
     made = polynomial(1.0, 2)

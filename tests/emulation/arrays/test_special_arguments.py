@@ -110,3 +110,29 @@ def test_an_array_without_elements_has_the_strides_of_its_copies():
     for shape in ((0,), (0, 0, 2)):
         array = tcuda.xp.empty(shape)
         assert array.copy().strides == tcuda.xp.empty_like(array).strides == array.strides
+
+
+def test_new_arrays_are_filled_with_arrays_that_fit():
+    row = tcuda.xp.asarray([1.5, 2.5])
+    assert tcuda.xp.full((2, 2), row).tolist() == [[1.5, 2.5]] * 2
+    assert tcuda.xp.full_like(tcuda.xp.zeros((2, 2), int), row).tolist() == [[1, 2]] * 2
+    with pytest.raises(ValueError, match="broadcast"):
+        tcuda.xp.full(3, row)
+
+
+def test_functions_that_numpy_composes_take_the_options_of_universal_functions():
+    x, out = tcuda.xp.asarray([0, 1]), tcuda.xp.zeros(2, "f4")
+    for name in ("i0", "sinc"):
+        function = getattr(tcuda.xp, name)
+        assert function(x, out) is out
+        np.testing.assert_allclose(out.get(), getattr(np, name)([0.0, 1.0]), atol=1e-6)
+        assert function(x, dtype="f4").dtype == np.float32
+
+
+def test_diagonals_need_two_axes_and_complex_numbers_a_bound():
+    a = tcuda.xp.zeros(3, complex)
+    for call in (a.diagonal, a.trace, lambda: tcuda.xp.trace(a)):
+        with pytest.raises(np.exceptions.AxisError):
+            call()
+    with pytest.raises(TypeError, match="bound|limit"):
+        a.clip()

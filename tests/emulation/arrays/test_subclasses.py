@@ -95,3 +95,33 @@ def test_an_array_without_init_is_an_array() -> None:
     assert xp.ndarray.__new__(xp.ndarray, (3,), "f4").shape == (3,)
     with pytest.raises(TypeError, match="shape|takes at least 1 positional argument"):
         xp.ndarray.__new__(xp.ndarray)
+
+
+def test_functions_call_the_methods_of_a_subclass() -> None:
+    calls: list[str] = []
+
+    def noting(name: str) -> Any:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            return getattr(xp.ndarray, name)(self, *args, **kwargs)
+
+        return method
+
+    names = ["clip", "compress", "copy", "dot", "max", "mean", "partition", "reshape", "sort", "sum", "take"]
+    noted = type("Counting", (xp.ndarray,), {name: noting(name) for name in names})
+    x = xp.asarray([3.0, 1.0, 2.0]).view(noted)
+    assert xp.clip(x, 1, 2).tolist() == [2, 1, 2]
+    assert xp.compress(xp.asarray([True, False, True]), x).tolist() == [3, 2]
+    assert xp.dot(x, x).item() == 14
+    assert xp.max(x).item() == 3
+    assert xp.mean(a=x).item() == 2
+    assert xp.reshape(x, (3, 1)).shape == (3, 1)
+    assert xp.sort(x).tolist() == [1, 2, 3]
+    assert xp.sum(x, 0).item() == 6
+    assert xp.take(x, 1).item() == 1
+    assert calls == ["clip", "compress", "dot", "max", "mean", "reshape", "copy", "sum", "take"]
+    x.sort()
+    x.partition(1)
+    assert x.tolist() == [1, 2, 3]
+    assert x.clip(2).tolist() == [2, 2, 3]
+    assert x.compress([True, False, True]).tolist() == [1, 3]

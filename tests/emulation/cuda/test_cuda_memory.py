@@ -279,3 +279,58 @@ def test_page_locked_memory_is_known_to_the_runtime(cuda):
     assert not cuda.pinned_memory.is_memory_pinned(ptr)
     with pytest.raises(cuda.runtime.CUDARuntimeError, match="cudaErrorInvalidValue"):
         cuda.runtime.freeHost(ptr)
+
+
+def test_managed_memory_is_memory_of_the_host_too(xp, cuda):
+    cuda.set_allocator(cuda.MemoryPool(cuda.malloc_managed).malloc)
+    x = xp.arange(4.0)
+    attributes = cuda.runtime.pointerGetAttributes(x.data.ptr)
+    assert (attributes.type, attributes.hostPointer) == (cuda.runtime.memoryTypeManaged, x.data.ptr)
+    assert x.__dlpack_device__() == (13, x.device.id)
+    shared, copied = (np.from_dlpack(_OnHost(x, copy)) for copy in (None, True))
+    x += 1
+    cuda.Device().synchronize()
+    assert shared.tolist() == [1, 2, 3, 4]
+    assert copied.tolist() == [0, 1, 2, 3]
+    assert xp.from_dlpack(x).data.ptr == x.data.ptr
+    assert (xp.from_dlpack(x) * 2).tolist() == [2, 4, 6, 8]
+
+
+def test_other_memory_is_not_managed(xp, cuda):
+    freed = cuda.malloc_managed(512)
+    address = freed.ptr
+    del freed
+    cuda.set_allocator(None)
+    for x in (xp.zeros(64), xp.zeros(64)):
+        assert x.__dlpack_device__() == (2, x.device.id)
+    with pytest.raises(ValueError, match="without copy"):
+        x.__dlpack__(dl_device=(1, 0), copy=False)
+    assert cuda.runtime.pointerGetAttributes(address).type != cuda.runtime.memoryTypeManaged
+
+
+def test_advice_for_managed_memory_is_taken(xp, cuda):
+    memory = cuda.ManagedMemory(64)
+    for advice in ("SetReadMostly", "UnsetReadMostly"):
+        memory.advise(getattr(cuda.runtime, f"cudaMemAdvise{advice}"), cuda.Device(0))
+    memory.prefetch(cuda.Stream(), device_id=0)
+    assert memory.size == 64
+    with pytest.raises(cuda.runtime.CUDARuntimeError, match="cudaErrorInvalidValue"):
+        memory.advise(99, cuda.Device(0))
+
+
+class _OnHost:
+    """An array of managed memory for a library that works on the host.
+
+    Args:
+        array: The array.
+        copy: Whether the library gets a copy.
+    """
+
+    def __init__(self, array, copy):
+        self._array, self._copy = array, copy
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(dl_device=(1, 0), copy=self._copy)
+
+    def __dlpack_device__(self):
+        return (1, 0)

@@ -121,6 +121,21 @@ def test_operators_give_numpys_numbers(dtype: str) -> None:
         np.testing.assert_allclose(out.get()[:, column], wanted.astype("f8"), rtol=1e-6)
 
 
+def test_functions_of_integers_have_loops_of_their_own() -> None:
+    @jit.rawkernel(mode="numpy")
+    def kernel(x, y, out):
+        i = jit.grid(1)
+        out[i, 0] = xp.reciprocal(x[i])
+        out[i, 1] = xp.ceil(x[i])
+        out[i, 2] = xp.fmod(x[i], y[i])
+        out[i, 3] = xp.logical_xor(x[i], y[i])
+
+    x, y = xp.asarray([0, 1, 5]), xp.asarray([1, 0, -3])
+    out = xp.zeros((3, 4), int)
+    launched(kernel, 3, x, y, out)
+    assert out.tolist() == [[0, 0, 0, 1], [1, 1, 0, 1], [0, 5, 2, 0]]
+
+
 @pytest.mark.parametrize("dtype", ["e", "f", "d", "F", "D"])
 def test_functions_give_numpys_numbers(dtype: str) -> None:
     @jit.rawkernel()

@@ -70,6 +70,33 @@ def test_triangular_systems_come_in_stacks():
 def test_matrices_of_the_host_are_taken_where_cupy_takes_them():
     a = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(linalg.khatri_rao(a, a).get(), scipy.linalg.khatri_rao(a, a))
+    assert linalg.bandwidth(np.tri(4, 5, 1)) == linalg.bandwidth(np.tri(4, 5, 1).tolist()) == (3, 1)
+    assert linalg.expm(np.zeros((0, 0))).shape == (0, 0)
+    np.testing.assert_array_equal(linalg.lu(np.eye(2))[2].get(), np.eye(2))
+    with pytest.raises(TypeError):
+        linalg.expm(np.eye(2))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "f2", "f4"])
+def test_the_bandwidth_of_a_matrix_of_any_type(dtype):
+    for a, expected in ((np.tri(4, 5, 1), (3, 1)), (np.eye(3), (0, 0)), (np.zeros((2, 2)), (0, 0)), ([], (0, 0))):
+        assert linalg.bandwidth(xp.asarray(np.asarray(a, dtype))) == expected
+        assert linalg.bandwidth(xp.asarray(np.asarray(a, dtype).T)) == expected[::-1]
+
+
+def test_matrices_with_another_number_of_axes_are_refused():
+    a = xp.arange(3.0)
+    for call in (lambda: linalg.bandwidth(a), lambda: linalg.khatri_rao(a, a)):
+        with pytest.raises(np.linalg.LinAlgError, match="1-dimensional array given"):
+            call()
+
+
+def test_fast_lengths_are_products_of_the_small_primes_of_cufft():
+    expected = [0, 1, 12, 14, 24, 125, 1024]
+    assert [fft.next_fast_len(length) for length in (0, 1, 11, 13, 22, 121, 1009)] == expected
+    assert fft.next_fast_len(11, real=True) == fft.next_fast_len(np.int64(11)) == 12
+    with pytest.raises(ValueError, match="0 or more"):
+        fft.next_fast_len(-1)
 
 
 def test_old_names_warn_of_the_new_ones():

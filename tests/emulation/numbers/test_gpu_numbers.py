@@ -229,3 +229,11 @@ def test_numbers_that_fit_are_cut(xp):
     assert xp.asarray(values[[0, 2, 4, 5]]).astype(np.uint32).tolist() == [2147483647, 4294967295, 0, 2]
     assert xp.asarray(values[[3, 4, 5]]).astype(np.uint64).tolist() == [9200000000000000000, 0, 2]
     assert xp.asarray([2147483520.0], np.float32).astype(np.int32).tolist() == [2147483520]
+
+
+def test_the_signs_of_booleans_have_8_bits(xp):
+    given = xp.asarray([True, False])
+    made = xp.sign(given)
+    assert (made.dtype, made.tolist()) == (np.int8, [1, 0])
+    assert xp.sign(given, out=xp.zeros(2)).tolist() == [1, 0]
+    assert xp.sign(given, dtype="f4").dtype == np.float32

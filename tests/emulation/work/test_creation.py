@@ -40,7 +40,7 @@ def test_full_takes_the_dtype_of_its_value():
     assert_same(xp.full(2, np.float32(3)), np.full(2, np.float32(3)))
     assert_same(xp.full(2, xp.asarray(1.5, dtype="e")), np.full(2, 1.5, "e"))
     with pytest.raises(ValueError, match="cannot be used for fill"):
-        xp.full(2, xp.ones(2))
+        xp.zeros(2).fill(xp.ones(2))
 
 
 @pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like", "full_like"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tcuda.emulation.cupyx.jit.translator import Program
+from tcuda.emulation.cupyx.jit.translator import Program, name_of
 from tcuda.emulation.cupyx.jit.types import dtype_of_number
 from tcuda.emulation.cupyx.jit.values import Code, Scope, Value, code_of
 from tcuda.emulation.devices.strided import Strided
@@ -74,7 +74,7 @@ class RawKernel:
             source = self._codes.get(forms)
             if source is None:
                 source = self._codes.setdefault(forms, Program(self._mode).kernel(self._function, forms))
-            kernel = RawModule(code=source).get_function(self._function.__name__)
+            kernel = RawModule(code=source).get_function(name_of(self._function))
             function = self._kernels.setdefault(forms, kernel)
         function(grid, block, generated_source.arguments_of(values, []), shared_mem=shared_mem, stream=stream)
 

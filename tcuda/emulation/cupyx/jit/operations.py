@@ -26,12 +26,15 @@ class _Function(NamedTuple):
     """A universal function.
 
     Attributes:
-        loops: The types of the inputs and of the output, in CuPy's order. The first loop that fits is taken.
+        loops: The types of the inputs and of the output, in CuPy's order. The first loop that fits is taken. A loop
+            without a type of the output is refused.
         code: The expression, with a number in braces for each input, and ``{type}`` for the type of the output.
+        of_integers: The expression of the loops with integers or booleans, if they have one of their own.
     """
 
     loops: tuple[tuple[str, str], ...]
     code: str
+    of_integers: str = ""
 
 
 def _same(kinds: str, inputs: int = 2) -> tuple[tuple[str, str], ...]:
@@ -55,6 +58,10 @@ def _unary(name: str, kinds: str = "efdFD") -> _Function:
     return _Function(_same(kinds, 1), f"{name}({{0}})")
 
 
+def _rounding(name: str) -> _Function:
+    return _Function(_same(f"?{_REAL}", 1), f"{name}({{0}})", "{0}")
+
+
 FUNCTIONS: dict[str, _Function] = {
     "absolute": _Function((*_same(f"?{_REAL}", 1), ("F", "f"), ("D", "d")), "tcuda::jit::absolute({0})"),
     "add": _Function(_same(f"?{_NUMBERS}"), "{0} + {1}"),
@@ -69,7 +76,7 @@ FUNCTIONS: dict[str, _Function] = {
     "bitwise_or": _Function(_same(f"?{_INTEGERS}"), "{0} | {1}"),
     "bitwise_xor": _Function(_same(f"?{_INTEGERS}"), "{0} ^ {1}"),
     "cbrt": _unary("cbrt", _FLOATS),
-    "ceil": _unary("ceil", _FLOATS),
+    "ceil": _rounding("ceil"),
     "conjugate": _Function((*_same(_REAL, 1), *_same("FD", 1)), "tcuda::jit::conjugate({0})"),
     "copysign": _Function(_same(_FLOATS), "copysign({0}, {1})"),
     "cos": _unary("cos"),
@@ -83,11 +90,11 @@ FUNCTIONS: dict[str, _Function] = {
     "exp2": _unary("exp2", _FLOATS),
     "expm1": _unary("expm1", _FLOATS),
     "fabs": _unary("fabs", _FLOATS),
-    "floor": _unary("floor", _FLOATS),
+    "floor": _rounding("floor"),
     "floor_divide": _Function(_same(_REAL), "_floor_divide({0}, {1})"),
     "fmax": _Function(_same(f"?{_REAL}"), "tcuda::jit::greater({0}, {1}, false)"),
     "fmin": _Function(_same(f"?{_REAL}"), "tcuda::jit::smaller({0}, {1}, false)"),
-    "fmod": _Function(_same(_FLOATS), "fmod({0}, {1})"),
+    "fmod": _Function(_same(_REAL), "fmod({0}, {1})", "tcuda::jit::fmod_of_integers({0}, {1})"),
     "greater": _Function(_COMPARED, "{0} > {1}"),
     "greater_equal": _Function(_COMPARED, "{0} >= {1}"),
     "hypot": _Function(_same(_FLOATS), "hypot({0}, {1})"),
@@ -106,17 +113,17 @@ FUNCTIONS: dict[str, _Function] = {
     "logical_and": _Function(_to(_MIXED, "?"), "{0} && {1}"),
     "logical_not": _Function(_to(f"?{_NUMBERS}", "?"), "!tcuda::jit::truth({0})"),
     "logical_or": _Function(_to(_MIXED, "?"), "{0} || {1}"),
-    "logical_xor": _Function(_to(_MIXED, "?"), "!{0} != !{1}"),
+    "logical_xor": _Function(_to([kind * 2 for kind in f"?{_REAL}"], "?"), "!{0} != !{1}"),
     "maximum": _Function(_same(f"?{_REAL}"), "tcuda::jit::greater({0}, {1}, true)"),
     "minimum": _Function(_same(f"?{_REAL}"), "tcuda::jit::smaller({0}, {1}, true)"),
     "multiply": _Function(_same(f"?{_NUMBERS}"), "{0} * {1}"),
-    "negative": _Function(_same(_NUMBERS, 1), "-{0}"),
+    "negative": _Function((("?", ""), *_same(_NUMBERS, 1)), "-{0}"),
     "nextafter": _Function(_same("fd"), "nextafter({0}, {1})"),
     "not_equal": _Function(_COMPARED, "{0} != {1}"),
-    "positive": _Function(_same(_NUMBERS, 1), "+{0}"),
-    "power": _Function(_same(_NUMBERS), "tcuda::jit::power({0}, {1})"),
+    "positive": _Function((("?", ""), *_same(_NUMBERS, 1)), "+{0}"),
+    "power": _Function((("??", "b"), *_same(_NUMBERS)), "tcuda::jit::power({0}, {1})"),
     "rad2deg": _Function(_same(_FLOATS, 1), "{0} * {type}(180 / 3.14159265358979323846)"),
-    "reciprocal": _Function(_same("fdFD", 1), "{type}(1) / {0}"),
+    "reciprocal": _Function(_same(_NUMBERS, 1), "tcuda::jit::reciprocal({0})"),
     "remainder": _Function(_same(_REAL), "tcuda::jit::remainder_of({0}, {1})"),
     "right_shift": _Function(_same(_INTEGERS), "{0} >> {1}"),
     "rint": _unary("rint", _FLOATS),
@@ -126,12 +133,35 @@ FUNCTIONS: dict[str, _Function] = {
     "sinh": _unary("sinh"),
     "sqrt": _unary("sqrt"),
     "square": _Function(_same(_NUMBERS, 1), "tcuda::jit::square({0})"),
-    "subtract": _Function(_same(_NUMBERS), "{0} - {1}"),
+    "subtract": _Function((("??", ""), *_same(_NUMBERS)), "{0} - {1}"),
     "tan": _unary("tan"),
     "tanh": _unary("tanh"),
-    "trunc": _unary("trunc", _FLOATS),
+    "trunc": _rounding("trunc"),
 }
 """The universal functions by NumPy's name, with CuPy's loops."""
+
+_ALSO_COMPLEX = frozenset(
+    [
+        "arctan2",
+        "copysign",
+        "exp2",
+        "expm1",
+        "fmax",
+        "fmin",
+        "hypot",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "log1p",
+        "log2",
+        "maximum",
+        "minimum",
+        "nextafter",
+        "rint",
+        "sign",
+    ]
+)
+"""The functions that CuPy has for complex numbers too, and kernels of emulated devices have not."""
 
 FUNCTIONS |= {"radians": FUNCTIONS["deg2rad"], "degrees": FUNCTIONS["rad2deg"]}
 
@@ -174,7 +204,7 @@ def call(name: str, args: Sequence[Value], mode: str, dtype: Any = None) -> Code
         dtype: The type of the result; None for the first loop into whose types the arguments can be cast.
 
     Raises:
-        NotImplementedError: The function is not in the table.
+        NotImplementedError: The function is not in the table, or not for complex numbers.
         TypeError: The function has no loop for the types, or an argument is no number.
         ValueError: The number of arguments is wrong.
     """
@@ -188,11 +218,14 @@ def call(name: str, args: Sequence[Value], mode: str, dtype: Any = None) -> Code
         raise ValueError(f"{name}() takes {len(function.loops[0][0])} arguments, not {len(args)}.")
     types = [_dtype(name, arg, mode) for arg in args]
     loop = _loop(function, types, mode, dtype)
-    if loop is None:
+    if loop is None and name in _ALSO_COMPLEX and any(kind.kind == "c" for kind in types):
+        raise NotImplementedError(f"A kernel in Python has no {name}() of complex numbers on an emulated device.")
+    if loop is None or not loop[1]:
         raise TypeError(f"{name}() does not support the types {', '.join(map(str, types))}.")
     inputs = [_typed(arg, np.dtype(kind), mode) for arg, kind in zip(args, loop[0], strict=True)]
     output = Scalar(np.dtype(loop[1]))
-    text = function.code.format(*(f"{each.text}" for each in inputs), type=output)
+    code = function.of_integers if function.of_integers and output.dtype.kind in "biu" else function.code
+    text = code.format(*(f"{each.text}" for each in inputs), type=output)
     return Code(f"static_cast<{output}>({text})", output)
 
 
@@ -207,7 +240,7 @@ def _dtype(name: str, arg: Value, mode: str) -> np.dtype[Any]:
 def _loop(function: _Function, types: Sequence[np.dtype[Any]], mode: str, dtype: Any) -> tuple[str, str] | None:
     if dtype is not None:
         wanted = np.dtype(dtype)
-        return next((loop for loop in function.loops if np.dtype(loop[1]) == wanted), None)
+        return next((loop for loop in function.loops if loop[1] and np.dtype(loop[1]) == wanted), None)
     fits = np.can_cast if mode == "numpy" else _fits
     return next(
         (

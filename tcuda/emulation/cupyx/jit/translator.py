@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -55,7 +56,7 @@ class Program:
             self._headers.append(header)
 
     def kernel(self, function: Callable[..., Any], forms: Sequence[generated_source.Form]) -> str:
-        """Return the source of the kernel ``function``, whose name in the source is that of the function.
+        """Return the source of the kernel ``function``, whose name in the source is that of ``name_of``.
 
         Args:
             function: The function.
@@ -75,7 +76,7 @@ class Program:
         return "\n".join(
             [
                 f"{headers.CUPY}{includes}{head.declarations}{''.join(self._texts)}",
-                f'extern "C" __global__ void {function.__name__}({head.parameters}) {{',
+                f'extern "C" __global__ void {body.name}({head.parameters}) {{',
                 head.variables,
                 *body.declarations(),
                 *lines,
@@ -98,8 +99,8 @@ class Program:
         if len(self._found) >= _MOST_FUNCTIONS:
             raise ValueError(f"Number of functions exceeds upper limit: {_MOST_FUNCTIONS}.")
         self._found[key] = None
-        name = f"{function.__name__}_{len(self._found)}"
         body = _Body(self, function, types, None)
+        name = f"{body.name}_{len(self._found)}"
         lines = body.translated()
         result = body.result or VOID
         listed = ", ".join(f"{kind} {each}" for each, kind in zip(body.parameters, types, strict=True))
@@ -144,6 +145,11 @@ class _Body:
         """The variable that gets the value that is being translated; reports about shared memory show its name."""
         self._count = 0
         self.result = result
+
+    @property
+    def name(self) -> str:
+        """The name of the function in C++."""
+        return self._tree.name
 
     @property
     def mode(self) -> str:
@@ -536,8 +542,9 @@ def _parsed(function: Callable[..., Any]) -> tuple[ast.FunctionDef, str, list[st
     """Return the tree of a function, its file, its lines, and the number of its first line.
 
     Raises:
-        NotImplementedError: The function is no ``def``.
+        NotImplementedError: The function is neither a ``def`` nor a ``lambda``.
         RuntimeError: Python has no source of the function.
+        ValueError: Several functions stand in the lines of a ``lambda``.
     """
     try:
         lines, first = inspect.getsourcelines(function)
@@ -546,12 +553,46 @@ def _parsed(function: Callable[..., Any]) -> tuple[ast.FunctionDef, str, list[st
             f"Python has no source of {function!r}, which the translation into a kernel needs. Write the function in a "
             "file or in a notebook."
         ) from None
-    text = textwrap.dedent("".join(lines))
-    tree = ast.parse(text).body[0]
-    if not isinstance(tree, ast.FunctionDef):
-        raise NotImplementedError(f"A kernel is a function with def, not {type(tree).__name__}.")
     file = inspect.getsourcefile(function) or function.__code__.co_filename
-    return tree, file.replace("\\", "/").replace('"', "'"), text.splitlines(), max(first, 1)
+    if getattr(function, "__name__", "") == "<lambda>":
+        whole, tree = linecache.getlines(file), _lambda(function, file, first, first + len(lines))
+        return tree, _quoted(file), [line.rstrip("\n") for line in whole], 1
+    text = textwrap.dedent("".join(lines))
+    parsed = ast.parse(text).body[0]
+    if not isinstance(parsed, ast.FunctionDef):
+        raise NotImplementedError(f"A kernel is a function with def, not {type(parsed).__name__}.")
+    return parsed, _quoted(file), text.splitlines(), max(first, 1)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return the name of ``function`` in C++."""
+    name = function.__name__
+    return "_lambda_kernel" if name == "<lambda>" else name
+
+
+def _lambda(function: Callable[..., Any], file: str, first: int, beyond: int) -> ast.FunctionDef:
+    """Return the tree of a ``lambda`` in the lines from ``first`` to the one before ``beyond``, as that of a ``def``.
+
+    The lines alone may be no whole statement, so the whole file is read.
+    """
+    found = [
+        node
+        for node in ast.walk(ast.parse("".join(linecache.getlines(file))))
+        if isinstance(node, ast.Lambda) and first <= node.lineno < beyond
+    ]
+    if len(found) != 1:
+        raise ValueError(
+            f"Multiple callables are found near the definition of {function}, and JIT could not identify the source "
+            "code for it. Write each lambda in a line of its own."
+        )
+    (node,) = found
+    body = ast.copy_location(ast.Return(node.body), node)
+    made = ast.FunctionDef(name=name_of(function), args=node.args, body=[body], decorator_list=[])
+    return ast.copy_location(made, node)
+
+
+def _quoted(file: str) -> str:
+    return file.replace("\\", "/").replace('"', "'")
 
 
 def _parameters(tree: ast.FunctionDef) -> list[str]:

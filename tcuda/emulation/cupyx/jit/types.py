@@ -45,10 +45,15 @@ class Scalar(Type):
 
     Attributes:
         dtype: The NumPy type.
+
+    Raises:
+        ValueError: The type is that of a structure, or CUDA C++ has no such type.
     """
 
     def __init__(self, dtype: Any) -> None:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
+        if self.dtype.fields:
+            raise ValueError(f"Unsupported dtype {self.dtype}; a kernel in Python has no structures.")
         self.name = type_name(self.dtype)
 
 

@@ -145,7 +145,8 @@ def element_of(parameter: Parameter, index: str) -> str:
 
 def includes_of(forms: Sequence[Form]) -> str:
     """Return the lines that include the headers of types that few kernels use."""
-    return "#include <cupy/bfloat16.cuh>\n" if any(is_bfloat16(form.dtype) for form in forms) else ""
+    of_small = "#include <cupy/bfloat16.cuh>\n" if any(is_bfloat16(form.dtype) for form in forms) else ""
+    return of_small + ("#include <cupy/structview.cuh>\n" if any(form.dtype.fields for form in forms) else "")
 
 
 def typedefs_of(placeholders: Sequence[tuple[str, np.dtype[Any]]]) -> str:

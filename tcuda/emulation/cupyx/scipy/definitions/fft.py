@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,7 @@ OF_ARRAYS = (
     "__ua_domain__",
     "__ua_function__",
     "get_fft_plan",
+    "next_fast_len",
     *_ALONG_AN_AXIS,
     *_ALONG_TWO_AXES,
     *_ALONG_AXES,
@@ -68,6 +71,29 @@ def __ua_function__(method: Callable[..., Any], args: Any, kwargs: Any) -> Any: 
     name = method.__name__
     found = None if name in _WITHOUT_BACKEND else getattr(module, name, None)
     return NotImplemented if found is None else found(*args, **kwargs)
+
+
+def next_fast_len(target: int, real: bool = False) -> int:
+    """Return the least length from ``target`` on that cuFFT transforms fast: a product of 2, 3, 5 and 7.
+
+    Args:
+        target: The length of the data.
+        real: Whether the data are real. The result is the same.
+
+    Raises:
+        ValueError: ``target`` is negative.
+    """
+    least = operator.index(target)
+    if least < 0:
+        raise ValueError(f"next_fast_len() takes a length of 0 or more; got {least}")
+    return least and next(length for length in itertools.count(least) if _has_fast_factors_only(length))
+
+
+def _has_fast_factors_only(length: int) -> bool:
+    for factor in (2, 3, 5, 7):
+        while length % factor == 0:
+            length //= factor
+    return length == 1
 
 
 def _transform(name: str, x: Any, lengths: Any, axes: Any, norm: str | None, plan: Any) -> Any:
@@ -123,4 +149,5 @@ def _define() -> None:
         made.__doc__ = f"As ``cupy.fft.{name}``. ``plan`` is a plan of ``get_fft_plan``, or None."
 
 
+next_fast_len.__module__ = "tcuda.emulation.cupyx.scipy.fft"
 _define()

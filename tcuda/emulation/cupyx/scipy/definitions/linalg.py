@@ -28,9 +28,14 @@ def check(name: str, arguments: Mapping[str, Any]) -> None:
         arguments: The arguments of a call, by the names of the parameters.
 
     Raises:
+        LinAlgError: A matrix has another number of axes than two.
         NotImplementedError: A matrix, or its factors, are no numbers of single or double precision.
         TypeError: The matrix of an exponential is of half precision.
     """
+    if name == "khatri_rao":
+        _require_matrices(arguments["a"], arguments["b"])
+    if name == "bandwidth" and arguments["a"].size:
+        _require_matrices(arguments["a"])
     matrix = arguments.get("a", arguments.get("A"))
     if name == "lu_solve":
         matrix = arguments["lu_and_piv"][0]
@@ -43,15 +48,33 @@ def check(name: str, arguments: Mapping[str, Any]) -> None:
         raise TypeError("float16 is unsupported in linalg: expm() takes single and double precision.")
 
 
+def _require_matrices(*arrays: Any) -> None:
+    for array in arrays:
+        if array.ndim != 2:
+            raise np.linalg.LinAlgError(f"{array.ndim}-dimensional array given. Array must be two-dimensional")
+
+
 def taken(name: str, parameter: str, value: Any) -> Any:
-    """Return the value of a parameter as an array of the device where CuPy makes one of an array of the host.
+    """Return the value of a parameter as an array of the device where CuPy makes one of what the program gives.
 
     Args:
         name: The name of the function.
         parameter: The name of the parameter.
         value: The value that the program gives.
     """
-    return creation.array(value) if name == "khatri_rao" and isinstance(value, np.ndarray) else value
+    if name in ("bandwidth", "lu", "lu_factor") and parameter == "a":
+        return creation.asarray(value)
+    of_host = isinstance(value, np.ndarray)
+    if of_host and (name == "khatri_rao" or (name == "expm" and not value.size)):  # CuPy does not look into no elements
+        return creation.array(value)
+    return value
+
+
+def bandwidth(a: Any) -> tuple[int, int]:
+    """Return the numbers of diagonals below and above the main diagonal that are not all 0. SciPy lacks some dtypes."""
+    rows, columns = np.nonzero(a) if a.size else ((), ())
+    below = np.append(np.subtract(rows, columns), 0)
+    return int(below.max()), -int(below.min())
 
 
 def kron(a: Any, b: Any) -> Any:

@@ -26,6 +26,15 @@ template <class T> inline T square(const T &value) { return value * value; }
 
 template <class T> inline T sign(const T &value) { return value != value ? value : T(value > T(0)) - T(value < T(0)); }
 
+// The inverse of the integer 0 is 0. Half of 1 is 0 for integers only.
+template <class T> inline T reciprocal(const T &value) {
+    return T(1) / T(2) == T(0) && value == T(0) ? T(0) : T(1) / value;
+}
+
+template <class T> inline T fmod_of_integers(const T &x, const T &y) {
+    return y == T(0) ? T(0) : T(::fmod(double(x), double(y)));
+}
+
 template <class T> inline T remainder_of(const T &x, const T &y) { return x - _floor_divide(x, y) * y; }
 
 // The greater number. `propagate` says whether a NaN is the greater one, and else the other number is.
