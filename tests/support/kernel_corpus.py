@@ -29,11 +29,15 @@ WORDS = ("barrier", "warp barrier", "atomic", "fence", "scope")
 
 _KERNEL = "__global__ void KERNEL("
 _GROUPS = "cooperative_groups"
-_COPIES = {
+_HEADERS = {
+    "cooperative_groups;": "cooperative_groups.h",
     "__pipeline_": "cuda_pipeline_primitives.h",
     "cg::memcpy_async": "cooperative_groups/memcpy_async.h",
+    "cuda::": "cuda/atomic",
+    "cuda::barrier": "cuda/barrier",
+    "cuda::make_pipeline": "cuda/pipeline",
 }
-"""The headers of asynchronous copies, by a name for which a source needs the header."""
+"""The headers by a name for which a source needs the header."""
 _NAMES_OF_COMPILERS = [
     "#ifndef __TCUDA_EMULATED__",  # NVRTC lacks names that nvcc knows.
     "#define __builtin_memcpy memcpy",
@@ -188,10 +192,9 @@ class Source:
 
     def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
         self.kernels = {one.name: one for one in kernels}
-        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
+        lines = ["#include <cooperative_groups/reduce.h>"] if groups else []
         code = "\n".join(line for one in self.kernels.values() for line in one.code)
-        lines += [f"#include <{header}>" for name, header in _COPIES.items() if name in code]
-        lines += ["#include <cuda/atomic>"] if "cuda::" in code else []
+        lines += [f"#include <{header}>" for name, header in _HEADERS.items() if name in code]
         lines += _NAMES_OF_COMPILERS if "__builtin_mem" in code else []
         self._first_lines: dict[str, int] = {}
         for name, one in self.kernels.items():

@@ -38,13 +38,13 @@ _GRID = (
     "The blocks of an emulated device run one after the other. Write two kernels, and launch one after the other.",
 )
 _ASYNC = (
-    "a barrier or a pipeline of libcu++",
-    "Copy with __pipeline_memcpy_async() of <cuda_pipeline.h>, with cooperative_groups::memcpy_async(), or with plain "
-    "assignments and __syncthreads().",
+    "a barrier of the hardware",
+    "Include <cuda/barrier> or <cuda/pipeline>, and use cuda::barrier or cuda::pipeline.",
 )
 _LIBRARY = (
     "a header of CUDA's C++ libraries",
-    "Emulated devices have no CUB and no Thrust, and of libcu++ only <cuda/std/cassert>, <cuda/std/cfloat>, "
+    "Emulated devices have no CUB and no Thrust, and of libcu++ only <cuda/atomic>, <cuda/barrier>, <cuda/pipeline>, "
+    "<cuda/std/cassert>, <cuda/std/cfloat>, "
     "<cuda/std/climits>, <cuda/std/cmath>, <cuda/std/cstddef>, <cuda/std/cstdint>, <cuda/std/cstring>, "
     "<cuda/std/initializer_list>, <cuda/std/limits>, <cuda/std/mdspan>, <cuda/std/type_traits> and "
     "<cuda/std/utility>. Write the algorithm in the kernel, with functions such as atomicAdd().",
@@ -89,7 +89,7 @@ _PATTERNS = [
 ]
 _INCLUDES = [
     (re.compile(r"mma\.h|crt/mma\.\w+"), _TENSOR),
-    (re.compile(r"cuda/(barrier|pipeline|ptx)|cuda_pipeline\w*\.h|cooperative_groups/memcpy_async\.h"), _ASYNC),
+    (re.compile(r"cuda/ptx|cuda_awbarrier\w*\.h"), _ASYNC),
     (re.compile(r"(cub|thrust|cuda|nv|libcudacxx|cute|cutlass)/.*"), _LIBRARY),
     (re.compile(r"curand\w*\.h"), _RANDOM),
     (re.compile(r"cupy/.*"), _CUPY),

@@ -10,7 +10,7 @@ namespace tcuda {
 // The fields that a switch touches fit in one line of the cache.
 struct alignas(64) Fiber {
     // The reason for which the thread waits.
-    enum class Wait : unsigned { nothing, block, warp, convergence, pause };
+    enum class Wait : unsigned { nothing, block, warp, convergence, pause, phase };
 
     Context context;
     Fiber *next = nullptr; // the next fiber of a queue

@@ -103,6 +103,7 @@ void Grid::prepare() {
                             exchange,
                             converge,
                             pause,
+                            await,
                             step,
                             resolve,
                             nullptr,
@@ -244,6 +245,7 @@ void Grid::start_block() {
     started_ = 0;
     votes_ = {0, 1, 0};
     progress_ = true;
+    looks_ = 0;
     if (races_ != nullptr)
         races_->start_block(block_);
     if (marks_own_) {
@@ -271,7 +273,9 @@ Fiber *Grid::next_of_waiting() {
         if (Fiber *fiber = ready_.pop())
             return fiber;
         if (!finish_meetings() && !release_converged()) {
-            if (Fiber *fiber = paused_.pop()) {
+            // If each thread that looks at a barrier has looked again, the looks change nothing.
+            Fiber *fiber = looks_ <= threads_ ? paused_.pop() : nullptr;
+            if (fiber != nullptr) {
                 release(fiber);
             } else if (!release_block()) {
                 failed_ = true;
@@ -389,6 +393,7 @@ void Grid::run_threads(void *grid) {
         self.launch_.kernel->run(self.launch_.arguments.data());
         self.started_ = self.threads_;
         self.progress_ = true;
+        self.looks_ = 0;
         if (self.fiber_of_[fiber->rank] == fiber)
             self.fiber_of_[fiber->rank] = nullptr;
         self.spare_.push(fiber);
@@ -437,6 +442,7 @@ bool Grid::release_block() {
     result_ = std::exchange(votes_, {0, 1, 0});
     waiting_ -= std::exchange(at_barrier_, 0);
     progress_ = true;
+    looks_ = 0;
     ready_.append(barrier_);
     return true;
 }
@@ -485,6 +491,7 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
 // Gives the lanes that have arrived their values. If the calling thread is among them, the thread goes on at once.
 void Grid::finish(Meeting meeting) {
     progress_ = true;
+    looks_ = 0;
     if (races_ != nullptr) // The lanes of the mask that have not arrived have returned.
         races_->join(meeting.warp, meeting.mask & lanes_of(meeting.warp));
     Exchanges &exchanges = exchanges_[meeting.warp];
@@ -564,12 +571,26 @@ bool Grid::release_converged() {
 
 void Grid::pause(void *grid) {
     auto &self = *static_cast<Grid *>(grid);
-    if (self.interrupt_.load(std::memory_order_relaxed) && self.take_interruption())
-        self.interrupt_thread(false);
+    self.looks_ = 0;
+    self.take_interruption_of_pause();
     // In another order, a block that waits for a block that has not begun shall take little time.
     if (self.pauses_++ % (self.launch_.order == 0 ? pauses_between_looks : pauses_between_looks / 8) == 0)
         self.look_at_clock();
     self.yield();
+}
+
+void Grid::await(void *grid, bool first, const void *site) {
+    auto &self = *static_cast<Grid *>(grid);
+    self.take_interruption_of_pause();
+    self.looks_ = first ? 0 : self.looks_ + 1;
+    self.bind(self.current_);
+    self.current_->site = site;
+    self.wait(Fiber::Wait::phase, &self.paused_);
+}
+
+void Grid::take_interruption_of_pause() {
+    if (interrupt_.load(std::memory_order_relaxed) && take_interruption())
+        interrupt_thread(false);
 }
 
 // In a fiber, before the first statement of the kernel: waits until all threads of the block can begin.
@@ -812,6 +833,8 @@ std::string Grid::reason_of(const Fiber &fiber) {
     case Fiber::Wait::warp:
         std::snprintf(text, sizeof text, "a warp function with the mask 0x%08x", fiber.mask);
         return text;
+    case Fiber::Wait::phase:
+        return "a cuda::barrier";
     default:
         return "__activemask()";
     }

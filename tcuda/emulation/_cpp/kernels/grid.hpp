@@ -154,6 +154,7 @@ private:
     static const unsigned long long *exchange(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     static unsigned converge(void *grid, const void *site);
     static void pause(void *grid);
+    static void await(void *grid, bool first, const void *site);
     static void park(void *grid);
     static void step(void *grid, bool write);
     static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write, const void *site);
@@ -198,6 +199,7 @@ private:
     bool release_converged();
     bool release_block();
     void look_at_clock();
+    void take_interruption_of_pause();
     void describe_failure();
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
@@ -215,6 +217,7 @@ private:
     unsigned waiting_ = 0; // the number of threads that wait
     unsigned at_barrier_ = 0; // the number of threads at the barrier of the block
     unsigned converging_ = 0; // the number of threads in converge()
+    unsigned looks_ = 0; // the looks at barriers of libcu++ since a thread of the block has last done something else
     abi::Votes votes_{}; // the votes at the present barrier so far
     abi::Votes result_{}; // the votes at the last barrier
     unsigned long long switches_ = 0;
