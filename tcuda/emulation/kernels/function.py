@@ -376,6 +376,7 @@ class _Work(Movable):
                 variables=variables,
                 races=True,
                 order=order,
+                constants=self._constants(),
             )
             return launch, self._failure(launch, None, (), order)
 
@@ -386,13 +387,24 @@ class _Work(Movable):
         kernel = self._kernel
         usual = self._grid, self._block, self._arguments, self._shared, self._ranges, kernel.strict
         if not checks:
-            return _core.EmulatedLaunch(kernel.host, *usual)
+            return _core.EmulatedLaunch(kernel.host, *usual, constants=self._constants())
         host = kernel.host if recorded is None else recorded.host
         variables = kernel.module.global_variables() if recorded is None else recorded.variables
-        options: dict[str, Any] = {"variables": [(begin, end) for _, begin, end in variables]}
+        options: dict[str, Any] = {
+            "variables": [(begin, end) for _, begin, end in variables],
+            "constants": self._constants(),
+        }
         for check in checks:
             options.update(check.options())
         return _core.EmulatedLaunch(host, *usual, **options)
+
+    def _constants(self) -> tuple[int, int]:
+        """Return the memory that the kernel can only read. A GPU takes a write if an argument points there."""
+        begin, end = self._kernel.module.constants
+        if begin == end:
+            return 0, 0
+        pointers = memory_access.pointers(self._kernel.parameters, self._arguments)
+        return (0, 0) if any(begin <= pointer < end for pointer in pointers) else (begin, end)
 
     def _failure(
         self,

@@ -39,6 +39,10 @@ class KernelModule(SourceFacts, Protocol):
         """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
 
     @property
+    def constants(self) -> tuple[int, int]:
+        """The beginning and the end of the pages with ``__constant__`` variables; both 0 if there are none."""
+
+    @property
     def has_padding(self) -> bool:
         """Whether the source may have structures with bytes that nobody writes."""
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc import directives
+from tcuda.emulation.rtc import constants, directives
 from tcuda.emulation.rtc.tokens import Token, line_of, tokens
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ _GRID = (
 _ASYNC = (
     "a barrier of the hardware",
     "Include <cuda/barrier> or <cuda/pipeline>, and use cuda::barrier or cuda::pipeline.",
+)
+_CONSTANT = (
+    "an assignment to a __constant__ variable",
+    "Kernels can only read such a variable. Write the variable from Python, by the pointer of get_global(), or declare "
+    "the variable __device__.",
 )
 _LIBRARY = (
     "a header of CUDA's C++ libraries",
@@ -118,7 +123,8 @@ class Finding:
     def message(self, file: str) -> str:
         """Return the message of an error."""
         return (
-            f"{file}:{self.line}: error: {self.what} ({self.text}) is not supported on emulated devices. {self.advice}"
+            f"{file}:{self.line}: error: {self.what} ({self.text}) is not supported"
+            f"{'' if self.what == _CONSTANT[0] else ' on emulated devices'}. {self.advice}"
         )
 
 
@@ -132,6 +138,7 @@ def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
     conditions = directives.Conditions([])
     found = list(tokens(source))
     groups = any("cooperative_groups" in token.text for token in found)
+    assigned = dict(constants.assignments(source, found)) if constants.QUALIFIER in source else {}
     for index, token in enumerate(found):
         if token.kind == "directive":
             conditions.pass_over(token)
@@ -139,7 +146,7 @@ def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
             continue
         line, certain = line_of(source, token.start), not conditions.unknown
         if token.kind != "directive":
-            known = _used(found, index, groups)
+            known = _CONSTANT if index in assigned else _used(found, index, groups)
             if known is not None:
                 yield Finding(line, known[0], token.text, known[1], certain)
             continue

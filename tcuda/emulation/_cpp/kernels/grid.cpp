@@ -161,7 +161,7 @@ Grid::Outcome Grid::run() {
     {
         // The watch ends before the module is given to other launches, because an interruption writes to the module.
         const Watch watch(*this);
-        const FaultGuard guard(*this, stacks_->begin(), stacks_->end());
+        const FaultGuard guard(*this, stacks_->begin(), stacks_->end(), launch_.constants);
         outcome = run_blocks();
     }
     if (outcome == Outcome::fault)
@@ -851,23 +851,28 @@ void Grid::leave() {
     using Reason = RefusedInstruction::Reason;
     const std::uintptr_t address = refused_.address;
     const auto at = static_cast<unsigned long long>(address);
+    const auto *site = reinterpret_cast<const char *>(refused_.code) + 1; // as behind a call
     switch (refused_.reason) {
     case Reason::access:
         if (stacks_->guards(address)) {
             std::snprintf(text_, sizeof text_,
                           "the thread needs more than the %zu KiB of its stack, or an index of a local array is wrong",
                           ThreadStacks::size >> 10);
-            fail(this, "trap", text_, "", 0, "", nullptr);
+            fail(this, "trap", text_, "", 0, "", site);
+        }
+        if (address >= launch_.constants.begin && address < launch_.constants.end) {
+            std::snprintf(text_, sizeof text_, "%llu", at);
+            fail(this, "constant", text_, "", 0, "", site);
         }
         std::snprintf(text_, sizeof text_, "Invalid access at %#llx", at);
         fail(this, address == 0 ? "trap" : "memory", text_, "", 0, "",
-             nullptr); // A GPU reports the address 0 like __trap().
+             site); // A GPU reports the address 0 like __trap().
         break;
     case Reason::no_address:
-        fail(this, "memory", "Invalid access at a number that is too large for an address", "", 0, "", nullptr);
+        fail(this, "memory", "Invalid access at a number that is too large for an address", "", 0, "", site);
         break;
     case Reason::alignment:
-        fail(this, "misaligned", "Misaligned access to a vector", "", 0, "", nullptr);
+        fail(this, "misaligned", "Misaligned access to a vector", "", 0, "", site);
         break;
     case Reason::call:
         std::snprintf(
@@ -875,14 +880,14 @@ void Grid::leave() {
             "no code is at %#llx, where the kernel goes on: a pointer to a function is wrong, or a write beyond "
             "a local array has changed the place to return to",
             at);
-        fail(this, "trap", text_, "", 0, "", nullptr);
+        fail(this, "trap", text_, "", 0, "", site);
         break;
     case Reason::division:
         fail(this, "divide", "division of an integer by zero, or the quotient of two integers overflows", "", 0, "",
-             nullptr);
+             site);
         break;
     case Reason::instruction:
-        fail(this, "trap", "the kernel reaches code that has no meaning, such as __builtin_trap()", "", 0, "", nullptr);
+        fail(this, "trap", "the kernel reaches code that has no meaning, such as __builtin_trap()", "", 0, "", site);
         break;
     }
     __builtin_unreachable();

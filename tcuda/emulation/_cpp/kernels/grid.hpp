@@ -35,6 +35,7 @@ struct Launch {
     bool recorded = false;
     bool finds_changes = false;
     std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
+    abi::Range constants{};              // pages with variables that the kernel can only read
     // Whether the launch looks for races between its threads. The module must be compiled for that.
     bool races = false;
     // Whether the launch looks for reads of unwritten memory, and whether no object of the module has padding.

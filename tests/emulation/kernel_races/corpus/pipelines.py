@@ -19,8 +19,9 @@ __global__ void KERNEL(const int* x, int* sums) {
     for (int i = 0, next = 0; i < 4; i++) {
         for (; next < 4 && next < i + 2; next++) {
             int* to = stage[next % 2];
-            pipe.producer_acquire(), cuda::memcpy_async(block, to, x + next * 64, 256, pipe);  // A
-            // missing barrier (acquire): cuda::memcpy_async(block, to, x + next * 64, 256, pipe), pipe.producer_acquire();
+            const int* from = x + next * 64;
+            pipe.producer_acquire(), cuda::memcpy_async(block, to, from, 256, pipe);  // A
+            // missing barrier (acquire): cuda::memcpy_async(block, to, from, 256, pipe), pipe.producer_acquire();
             pipe.producer_commit();
         }
         pipe.consumer_wait(), sum += stage[i % 2][63 - t];  // B

@@ -53,7 +53,8 @@ TCUDA_VARIABLE TCUDA_OWN abi::Index block_index __asm__("tcuda_block_index");
 TCUDA_VARIABLE TCUDA_OWN abi::Index block_size __asm__("tcuda_block_size"), grid_size __asm__("tcuda_grid_size");
 TCUDA_VARIABLE TCUDA_OWN abi::Cursor cursor;
 TCUDA_VARIABLE TCUDA_OWN abi::Services services;
-TCUDA_VARIABLE TCUDA_OWN abi::Span slots[abi::slot_count];
+// The alignment leaves no variable of the headers in the last page of constant variables, which lie before.
+TCUDA_VARIABLE TCUDA_OWN __attribute__((aligned(4096))) abi::Span slots[abi::slot_count];
 TCUDA_VARIABLE TCUDA_OWN abi::Record records[abi::record_count];
 TCUDA_VARIABLE TCUDA_OWN abi::Address own_bytes;
 #ifdef TCUDA_RACES
