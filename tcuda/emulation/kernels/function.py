@@ -386,8 +386,6 @@ class _Work(Movable):
         """Return a launch that notes what the checks read."""
         kernel = self._kernel
         usual = self._grid, self._block, self._arguments, self._shared, self._ranges, kernel.strict
-        if not checks:
-            return _core.EmulatedLaunch(kernel.host, *usual, constants=self._constants())
         host = kernel.host if recorded is None else recorded.host
         variables = kernel.module.global_variables() if recorded is None else recorded.variables
         options: dict[str, Any] = {

@@ -17,6 +17,7 @@ struct alignas(64) Fiber {
     Wait wait = Wait::nothing;
     unsigned rank = 0;
     abi::Index thread{};
+    unsigned place = 0;           // among the stacks
     unsigned mask = 0;            // the mask of an exchange
     unsigned long long value = 0; // the value that the thread gives to an exchange
     unsigned present = 0;         // the lanes of a finished exchange

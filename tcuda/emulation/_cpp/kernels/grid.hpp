@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -142,6 +143,19 @@ private:
         unsigned char result_of[32];
     };
 
+    // A block in the middle of the kernel, while other blocks run. The fibers of the block keep their stacks.
+    struct RestingBlock {
+        abi::Index block, next;
+        unsigned started, waiting, at_barrier, converging, exchanging;
+        FiberQueue ready, barrier, paused;
+        abi::Votes votes, result;
+        std::vector<Fiber *> fiber_of, parked;
+        std::vector<Meeting> meetings;
+        std::unique_ptr<Exchanges[]> exchanges;
+        std::vector<char> shared; // the contents of shared memory
+        std::optional<RaceFinder::Resting> races;
+    };
+
     // The numbers that change while the threads of a block make progress.
     struct Position {
         abi::Index block;
@@ -172,6 +186,17 @@ private:
     void end();
     Outcome run_blocks();
     bool next_block();
+    void change_block();
+    bool can_change_block() const;
+    bool can_start_block() const;
+    void rest();
+    void go_on_with_resting();
+    void start_next_block();
+    void make_fibers();
+    void guard_stacks();
+    void wait_for_other_block();
+    void make_exchanges();
+    void find_shared();
     abi::Index block_at(unsigned long long place) const;
     bool give_up();
     void unpark();
@@ -187,6 +212,8 @@ private:
     bool take_interruption();
     void use_own_memory();
 
+    void note_event();
+    const ThreadStacks *stacks_with(std::uintptr_t address) const;
     unsigned rank_of(abi::Index thread) const;
     abi::Index place_of(abi::Index thread) const; // in the order in which the threads begin
     unsigned started() const;
@@ -218,6 +245,9 @@ private:
     unsigned waiting_ = 0; // the number of threads that wait
     unsigned at_barrier_ = 0; // the number of threads at the barrier of the block
     unsigned converging_ = 0; // the number of threads in converge()
+    bool changes_block_ = false; // whether the block shall rest, because its threads wait for another block
+    unsigned idle_pauses_ = 0; // the pauses since a thread of the block has last done something else
+    unsigned long long quiet_changes_ = 0; // the changes of the block since a thread has last done something else
     unsigned looks_ = 0; // the looks at barriers of libcu++ since a thread of the block has last done something else
     abi::Votes votes_{}; // the votes at the present barrier so far
     abi::Votes result_{}; // the votes at the last barrier
@@ -241,9 +271,13 @@ private:
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
     bool marks_own_ = false; // whether the recorder has marks of shared memory
     std::vector<UnwrittenReads> unwritten_reads_; // has room for the most places that are kept
-    std::unique_ptr<ThreadStacks> stacks_;
-    std::unique_ptr<Fiber[]> fibers_; // one for each thread
+    std::vector<std::unique_ptr<ThreadStacks>> stacks_; // each for as many fibers as ThreadStacks::count
+    std::vector<std::unique_ptr<Fiber[]>> fibers_; // as many as the threads of a block, for each block that has begun
+    std::vector<std::unique_ptr<FaultGuard>> guards_; // one for each of stacks_ during run()
     std::size_t fibers_used_ = 0;
+    std::size_t spare_fibers_ = 0; // the number of fibers in spare_
+    std::deque<RestingBlock> resting_;
+    std::vector<abi::Range> shared_; // the shared memory of a block, from the first rest on
     // The fiber of each thread, by rank, from the first wait of the thread. The entry of a thread that has returned
     // stays until its fiber waits for another thread or is spare.
     std::vector<Fiber *> fiber_of_;

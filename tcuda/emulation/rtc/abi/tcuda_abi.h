@@ -139,6 +139,7 @@ struct Module {
     Address *own_bytes;   // the memory of the module that ends where the dynamic shared memory begins
     unsigned *dynamic_shared_size;
     bool *printed; // whether a thread has printed since the core last looked
+    Range own;     // the variables of the headers, which are no shared memory of the kernel
     const Kernel *const *kernels;
 };
 

@@ -374,6 +374,8 @@ inline void __syncwarp(unsigned mask = 0xffffffff) {
 extern "C" {
 
 #ifndef TCUDA_SUPPORT_ONLY
+// The linker knows the bounds of the variables of the headers.
+extern TCUDA_HIDDEN char __start_tcuda_own[], __stop_tcuda_own[];
 __attribute__((visibility("default"))) extern const tcuda::abi::Module tcuda_module;
 const tcuda::abi::Module tcuda_module = {
     tcuda::abi::version,
@@ -395,6 +397,7 @@ const tcuda::abi::Module tcuda_module = {
     &tcuda::own_bytes,
     &tcuda::shared_size,
     &tcuda::printed,
+    {reinterpret_cast<tcuda::abi::Address>(__start_tcuda_own), reinterpret_cast<tcuda::abi::Address>(__stop_tcuda_own)},
     &tcuda::kernels,
 };
 #endif
