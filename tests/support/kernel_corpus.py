@@ -245,7 +245,7 @@ def wrong_source(topic: str) -> Source:
 
 def compiled(xp: Any, source: Source, *options: str) -> Any:
     """Return the module of a source."""
-    return xp.RawModule(code=source.text, options=options)
+    return xp.RawModule(code=source.text, options=options, enable_cooperative_groups="this_grid" in source.text)
 
 
 def run(xp: Any, module: Any, name: str, launch: Launch) -> list[tuple[Out, np.ndarray[Any, Any]]]:

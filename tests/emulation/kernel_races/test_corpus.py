@@ -33,7 +33,14 @@ if is_clang():
 ORDERS = 1, 2, 3, 4
 """The reverse order of the blocks and the threads, and three seeds."""
 
-FOUND_IN_EVERY_ORDER = {"asynchronous_copies", "cooperative_groups", "phase_barriers", "pipelines", "scopes"}
+FOUND_IN_EVERY_ORDER = {
+    "asynchronous_copies",
+    "cooperative_groups",
+    "grid_barriers",
+    "phase_barriers",
+    "pipelines",
+    "scopes",
+}
 """The topics whose races no order of the blocks and the threads may hide."""
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}

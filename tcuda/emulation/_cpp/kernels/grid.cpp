@@ -32,6 +32,8 @@ unsigned threads_of(const Launch &launch) {
     return x * y * z;
 }
 
+std::atomic<unsigned long long> cooperative_launches{0};
+
 // A number that depends on all bits of the other number.
 unsigned long long mixed(unsigned long long number) {
     number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -106,7 +108,8 @@ void Grid::prepare() {
                             fail,
                             launch_.order < 2 ? nullptr : park,
                             launch_.order == 1,
-                            launch_.order != 0};
+                            launch_.order != 0,
+                            launch_.cooperative ? ++cooperative_launches : 0};
     if (launch_.races) {
         const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
         ModuleMemory memory{library, {heap, heap + abi::heap_capacity}, launch_.variables};

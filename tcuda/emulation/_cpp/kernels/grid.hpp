@@ -48,6 +48,8 @@ struct Launch {
     // order, 1 the reverse of the usual order, and other numbers are seeds. In another order than the usual one, the
     // kernel prints nothing.
     unsigned order = 0;
+    // Whether the blocks may wait for each other at a barrier of the whole grid.
+    bool cooperative = false;
 };
 
 // The reads of unwritten memory at one place of the code: the first read, and the number of reads.

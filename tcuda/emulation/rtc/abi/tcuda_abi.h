@@ -124,6 +124,7 @@ struct Services {
     void (*park)(void *grid);
     bool mirrored; // whether the last thread of a block begins first; `Cursor` counts from that thread
     bool silent; // whether the kernel prints nothing
+    unsigned long long launch; // the number of the launch in the process, if all blocks run at the same time; else 0
 };
 
 struct Module {
