@@ -34,8 +34,8 @@ _CLUSTER = (
     "The blocks of an emulated device run one after the other. Work with one block, or with several launches.",
 )
 _GRID = (
-    "a barrier of the whole grid",
-    "The blocks of an emulated device run one after the other. Write two kernels, and launch one after the other.",
+    "a barrier of the grids of several devices",
+    "Write two kernels, and launch one after the other. The blocks of one grid can meet at this_grid().sync().",
 )
 _ASYNC = (
     "a barrier of the hardware",
