@@ -118,6 +118,20 @@ def test_the_blocks_of_a_cooperative_launch_meet(blocks: int, xp: Any) -> None:
         assert met(xp, blocks).tolist() == expected.tolist()
 
 
+@pytest.mark.emulated
+def test_a_block_that_leaves_out_a_barrier_of_the_grid_ends_the_launch(xp: Any) -> None:
+    source = """
+    #include <cooperative_groups.h>
+    extern "C" __global__ void leave(int* y) {
+        if (blockIdx.x != 1) cooperative_groups::this_grid().sync();
+    }
+    """
+    kernel = xp.RawKernel(source, "leave", enable_cooperative_groups=True)
+    with pytest.raises(Exception, match=r"1 thread waits at .*this_grid\(\)\.sync\(\)") as caught:
+        kernel((4,), (32,), (xp.zeros(4, dtype=xp.int32),))
+    assert "kernel.cu:4" in str(caught.value)
+
+
 def test_a_cooperative_launch_of_too_many_blocks_is_refused(xp: Any) -> None:
     with pytest.raises(Exception, match="too many blocks in cooperative launch|COOPERATIVE_LAUNCH_TOO_LARGE"):
         met(xp, 100_000)

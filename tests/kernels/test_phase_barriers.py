@@ -39,7 +39,7 @@ def test_a_barrier_waits_for_the_threads_that_it_expects() -> None:
 
 
 def test_a_barrier_at_which_too_few_threads_arrive_ends_the_launch() -> None:
-    with pytest.raises(Exception, match="8 threads wait at a cuda::barrier, 24 threads have returned") as caught:
+    with pytest.raises(Exception, match="8 threads wait at a cuda::barrier or .*, 24 threads have returned") as caught:
         launch(9, 8)
     assert "kernel.cu:8" in str(caught.value)
     assert "702" in str(caught.value)

@@ -408,6 +408,8 @@ class _Work(Movable):
         usual = self._grid, self._block, self._arguments, self._shared, self._ranges, kernel.strict
         host = kernel.host if recorded is None else recorded.host
         variables = kernel.module.global_variables() if recorded is None else recorded.variables
+        if not checks and not variables and not self._cooperative:
+            return _core.EmulatedLaunch(host, *usual)
         options: dict[str, Any] = {
             "variables": [(begin, end) for _, begin, end in variables],
             "constants": self._constants(),

@@ -895,7 +895,7 @@ std::string Grid::reason_of(const Fiber &fiber) {
         std::snprintf(text, sizeof text, "a warp function with the mask 0x%08x", fiber.mask);
         return text;
     case Fiber::Wait::phase:
-        return "a cuda::barrier";
+        return "a cuda::barrier or this_grid().sync()";
     default:
         return "__activemask()";
     }
