@@ -380,7 +380,7 @@ class _Work(Movable):
         kernel = self._kernel
         if kernel.checks.orders < 2 or not OtherOrders.are_possible(kernel):
             return None
-        variables = [(begin, end) for _, begin, end in kernel.module.global_variables()]
+        variables = kernel.variables
 
         def run(order: int, patience: float) -> tuple[_core.EmulatedLaunch, CUDADriverError | None]:
             launch = _core.EmulatedLaunch(
@@ -407,11 +407,11 @@ class _Work(Movable):
         kernel = self._kernel
         usual = self._grid, self._block, self._arguments, self._shared, self._ranges, kernel.strict
         host = kernel.host if recorded is None else recorded.host
-        variables = kernel.module.global_variables() if recorded is None else recorded.variables
+        variables = kernel.variables if recorded is None else [(begin, end) for _, begin, end in recorded.variables]
         if not checks and not variables and not self._cooperative:
             return _core.EmulatedLaunch(host, *usual)
         options: dict[str, Any] = {
-            "variables": [(begin, end) for _, begin, end in variables],
+            "variables": variables,
             "constants": self._constants(),
             "cooperative": self._cooperative,
         }

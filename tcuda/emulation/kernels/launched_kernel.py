@@ -61,6 +61,7 @@ class LaunchedKernel:
 
     Attributes:
         parameters: The kind, the size and the offset of each parameter, as ``EmulatedFunction`` has them.
+        variables: The beginning and the end of each global variable of the module.
         strict: Whether a launch fails if not all threads of a block reach a barrier.
         warns_of_barriers: Whether a launch warns if not all threads of a block reach a barrier. The first such launch
             warns, and the later launches of the kernel do not.
@@ -71,6 +72,7 @@ class LaunchedKernel:
         self.host = host
         self.name = name
         self.parameters = host.parameters
+        self.variables = [(begin, end) for _, begin, end in module.global_variables()]
         self.checks = checks
         self.strict = checks.barriers == "error"
         self.warns_of_barriers = checks.barriers == "warning"
