@@ -39,26 +39,19 @@ def launch(xp: Any, statement: str, given: Any = None) -> Any:
     return y.get()
 
 
-def test_the_compiler_refuses_an_assignment_to_a_number(xp: Any) -> None:
-    with pytest.raises(Exception, match="error") as caught:
-        compiled(xp, "number = 3;").get_function("kernel")
-    assert type(caught.value).__name__ == "CompileException"
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("statement", ["if (t) other += t;", "other++;", "--number;", "{ number <<= 1; }"])
-def test_the_compiler_refuses_other_assignments_too(statement: str, xp: Any) -> None:
-    with pytest.raises(Exception, match="an assignment to a __constant__ variable") as caught:
-        compiled(xp, statement).get_function("kernel")
+@pytest.mark.parametrize(
+    "statement", ["number = 3;", "if (t) other += t;", "other++;", "--number;", "{ number <<= 1; }"]
+)
+def test_the_compiler_refuses_an_assignment_to_a_number(statement: str, xp: Any) -> None:
+    with pytest.raises(Exception, match="expression must be a modifiable lvalue") as caught:
+        launch(xp, statement)
     assert type(caught.value).__name__ == "CompileException"
 
 
 @pytest.mark.emulated
 def test_the_error_of_an_assignment_names_the_line_and_the_cure(xp: Any) -> None:
-    with pytest.raises(
-        Exception, match=r"kernel.cu:14: error: an assignment to a __constant__ variable \(number\)"
-    ) as caught:
-        compiled(xp, "number = 3;").get_function("kernel")
+    with pytest.raises(Exception, match=r"kernel.cu:14: error: .* \(number, a __constant__ variable\)") as caught:
+        launch(xp, "number = 3;")
     assert "get_global()" in str(caught.value)
 
 

@@ -42,7 +42,7 @@ _ASYNC = (
     "Include <cuda/barrier> or <cuda/pipeline>, and use cuda::barrier or cuda::pipeline.",
 )
 _CONSTANT = (
-    "an assignment to a __constant__ variable",
+    "expression must be a modifiable lvalue",  # the words of NVRTC
     "Kernels can only read such a variable. Write the variable from Python, by the pointer of get_global(), or declare "
     "the variable __device__.",
 )
@@ -122,10 +122,10 @@ class Finding:
 
     def message(self, file: str) -> str:
         """Return the message of an error."""
-        return (
-            f"{file}:{self.line}: error: {self.what} ({self.text}) is not supported"
-            f"{'' if self.what == _CONSTANT[0] else ' on emulated devices'}. {self.advice}"
-        )
+        where = f"{file}:{self.line}: error: {self.what}"
+        if self.what == _CONSTANT[0]:
+            return f"{where} ({self.text}, a __constant__ variable). {self.advice}"
+        return f"{where} ({self.text}) is not supported on emulated devices. {self.advice}"
 
 
 def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
