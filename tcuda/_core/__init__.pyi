@@ -1347,6 +1347,10 @@ class EmulatedModule:
         """Return the address and the size of a global variable."""
 
     @property
+    def origin(self) -> int:
+        """The address where the library begins."""
+
+    @property
     def kernels(self) -> list[str]:
         """Return the names of the kernels, in the order of the source."""
 
@@ -1436,6 +1440,8 @@ class EmulatedLaunch:
         marks_shared: Whether the dynamic shared memory has marks, too.
         order: The order of the blocks, and of the threads of each block of a module that is built with ``races``: 0 is
             the usual order, 1 the reverse, and other numbers are seeds. Only in the usual order, the kernel prints.
+        constants: The beginning and the end of whole pages of memory that the kernel can only read.
+        cooperative: Whether the blocks may wait for each other at a barrier of the whole grid.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
@@ -1461,6 +1467,8 @@ class EmulatedLaunch:
         marks: Sequence[tuple[int, int, int]] = (),
         marks_shared: bool = False,
         order: int = 0,
+        constants: tuple[int, int] = (0, 0),
+        cooperative: bool = False,
     ) -> None: ...
     def allow(self, begin: int, end: int) -> None:
         """Let the kernel use the memory from ``begin`` to ``end``.

@@ -85,15 +85,63 @@ def test_a_grid_tells_numbers_in_every_launch(xp: Any) -> None:
     assert ranks.get().tolist() == [24_600 + block for block in range(6) for _ in range(4)]
 
 
+MEETING = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void meet(const int* x, int* part, int* y) {
+    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+    __shared__ int own;
+    int b = blockIdx.x;
+    for (int round = 0; round < 3; round++) {
+        if (threadIdx.x == 0) part[b] = own = x[b] + round;
+        grid.sync();
+        if (threadIdx.x == 1) y[b] += part[(b + 1) % gridDim.x] * own;
+        grid.sync();
+    }
+    if (threadIdx.x == 2) y[b] += 1000 * grid.is_valid();
+}
+"""
+
+
+def met(xp: Any, blocks: int, threads: int = 64, *, cooperative: bool = True) -> np.ndarray:
+    """Return what the blocks have written, which meet several times."""
+    x, y = xp.arange(blocks, dtype=xp.int32), xp.zeros(blocks, dtype=xp.int32)
+    kernel = xp.RawKernel(MEETING, "meet", enable_cooperative_groups=cooperative)
+    kernel((blocks,), (threads,), (x, xp.zeros(blocks, dtype=xp.int32), y))
+    return y.get()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 40])
+def test_the_blocks_of_a_cooperative_launch_meet(blocks: int, xp: Any) -> None:
+    x = np.arange(blocks)
+    expected = sum((np.roll(x, -1) + round) * (x + round) for round in range(3)) + 1000
+    for _ in range(2):
+        assert met(xp, blocks).tolist() == expected.tolist()
+
+
 @pytest.mark.emulated
-def test_a_barrier_of_the_grid_is_refused_with_advice(xp: Any) -> None:
+def test_a_block_that_leaves_out_a_barrier_of_the_grid_ends_the_launch(xp: Any) -> None:
     source = """
     #include <cooperative_groups.h>
-    extern "C" __global__ void meet(int* x) { cooperative_groups::this_grid().sync(); }
+    extern "C" __global__ void leave(int* y) {
+        if (blockIdx.x != 1) cooperative_groups::this_grid().sync();
+    }
     """
-    with pytest.raises(Exception, match="Write two kernels") as caught:
-        xp.RawKernel(source, "meet").compile()
-    assert type(caught.value).__name__ == "CompileException"
+    kernel = xp.RawKernel(source, "leave", enable_cooperative_groups=True)
+    with pytest.raises(Exception, match=r"1 thread waits at .*this_grid\(\)\.sync\(\)") as caught:
+        kernel((4,), (32,), (xp.zeros(4, dtype=xp.int32),))
+    assert "kernel.cu:4" in str(caught.value)
+
+
+def test_a_cooperative_launch_of_too_many_blocks_is_refused(xp: Any) -> None:
+    with pytest.raises(Exception, match="too many blocks in cooperative launch|COOPERATIVE_LAUNCH_TOO_LARGE"):
+        met(xp, 100_000)
+
+
+@pytest.mark.emulated
+def test_a_barrier_of_the_grid_needs_a_cooperative_launch(xp: Any) -> None:
+    with pytest.raises(Exception, match="enable_cooperative_groups=True") as caught:
+        met(xp, 2, cooperative=False)
+    assert "kernel.cu:9" in str(caught.value)
 
 
 PARTS = """

@@ -28,12 +28,16 @@ WORDS = ("barrier", "warp barrier", "atomic", "fence", "scope")
 """What can be missing in a wrong kernel."""
 
 _KERNEL = "__global__ void KERNEL("
-_GROUPS = "cooperative_groups"
-_COPIES = {
+_HEADERS = {
+    "cooperative_groups;": "cooperative_groups.h",
+    "cg::reduce": "cooperative_groups/reduce.h",
     "__pipeline_": "cuda_pipeline_primitives.h",
     "cg::memcpy_async": "cooperative_groups/memcpy_async.h",
+    "cuda::": "cuda/atomic",
+    "cuda::barrier": "cuda/barrier",
+    "cuda::make_pipeline": "cuda/pipeline",
 }
-"""The headers of asynchronous copies, by a name for which a source needs the header."""
+"""The headers by a name for which a source needs the header."""
 _NAMES_OF_COMPILERS = [
     "#ifndef __TCUDA_EMULATED__",  # NVRTC lacks names that nvcc knows.
     "#define __builtin_memcpy memcpy",
@@ -186,12 +190,10 @@ class Source:
         text: The source.
     """
 
-    def __init__(self, kernels: Iterable[Program | Wrong], groups: bool) -> None:
+    def __init__(self, kernels: Iterable[Program | Wrong]) -> None:
         self.kernels = {one.name: one for one in kernels}
-        lines = ["#include <cooperative_groups.h>", "#include <cooperative_groups/reduce.h>"] if groups else []
         code = "\n".join(line for one in self.kernels.values() for line in one.code)
-        lines += [f"#include <{header}>" for name, header in _COPIES.items() if name in code]
-        lines += ["#include <cuda/atomic>"] if "cuda::" in code else []
+        lines = [f"#include <{header}>" for name, header in _HEADERS.items() if name in code]
         lines += _NAMES_OF_COMPILERS if "__builtin_mem" in code else []
         self._first_lines: dict[str, int] = {}
         for name, one in self.kernels.items():
@@ -232,18 +234,18 @@ def topics(*folders: Path) -> dict[str, list[Program]]:
 @functools.cache
 def right_source(topic: str) -> Source:
     """Return the source of the right kernels of a topic."""
-    return Source(topics()[topic], topic == _GROUPS)
+    return Source(topics()[topic])
 
 
 @functools.cache
 def wrong_source(topic: str) -> Source:
     """Return the source of the wrong kernels of a topic."""
-    return Source((wrong for one in topics()[topic] for wrong in one.wrongs), topic == _GROUPS)
+    return Source(wrong for one in topics()[topic] for wrong in one.wrongs)
 
 
 def compiled(xp: Any, source: Source, *options: str) -> Any:
     """Return the module of a source."""
-    return xp.RawModule(code=source.text, options=options)
+    return xp.RawModule(code=source.text, options=options, enable_cooperative_groups="this_grid" in source.text)
 
 
 def run(xp: Any, module: Any, name: str, launch: Launch) -> list[tuple[Out, np.ndarray[Any, Any]]]:

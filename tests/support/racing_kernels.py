@@ -78,6 +78,7 @@ def launch(
         variables=variables,
         races=True,
         order=order,
+        cooperative="this_grid" in source,
     )
 
 

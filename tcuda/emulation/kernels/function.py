@@ -110,10 +110,11 @@ class Function:
             args: The arguments.
             shared_mem: The bytes of dynamic shared memory of a block.
             stream: The stream, any object with ``ptr``; the current stream if None.
-            enable_cooperative_groups: Ignored: barriers of a whole grid do not exist on emulated devices.
+            enable_cooperative_groups: Whether the blocks run at the same time, and can meet at a barrier of the grid.
 
         Raises:
-            CUDADriverError: A number is beyond the limits of a launch (1), the stream is of another device (400), or
+            CUDADriverError: A number is beyond the limits of a launch (1), more blocks than can run at the same time
+                shall meet (720), the stream is of another device (400), or
                 the kernel failed: memory that the kernel may not use (700), a deadlock (702), ``assert()`` (710), a
                 misaligned address (716), ``__trap()``, the address 0, and a division by zero (719).
             OverflowError: An integer does not fit in its parameter.
@@ -128,7 +129,15 @@ class Function:
         arguments = KernelArguments(self._host, args)
         self._check_types(args)
         self._check_layouts(args)
-        self.launch(blocks, threads, arguments.packed, arguments.arrays, shared, stream)
+        self.launch(
+            blocks,
+            threads,
+            arguments.packed,
+            arguments.arrays,
+            shared,
+            stream,
+            cooperative=bool(enable_cooperative_groups),
+        )
 
     def launch_unchecked(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: Sequence[Any]) -> None:
         """Launch the kernel on the current stream as a call does, without the check of types."""
@@ -143,6 +152,8 @@ class Function:
         arrays: Sequence[Strided],
         shared: int,
         stream: Any,
+        *,
+        cooperative: bool = False,
     ) -> None:
         """Launch the kernel with the bytes of its arguments.
 
@@ -153,6 +164,7 @@ class Function:
             arrays: The arrays among the arguments.
             shared: The bytes of dynamic shared memory of a block.
             stream: The stream, any object with ``ptr``; the current stream if None.
+            cooperative: Whether the blocks run at the same time.
 
         Raises:
             CUDADriverError: The launch is refused or the kernel fails, as described for a call.
@@ -160,6 +172,8 @@ class Function:
         launch_limits.check(
             self.name, grid, block, shared, self.max_dynamic_shared_size_bytes, self.max_threads_per_block
         )
+        if cooperative:
+            launch_limits.check_cooperative(self.name, grid, block, shared + self.shared_size_bytes)
         device = cuda.getDevice()
         # A graph may be launched when the arrays are gone, so the memory is looked up at every launch.
         captured = (
@@ -169,7 +183,7 @@ class Function:
         ranges = [] if captured else _ranges_of(arrays, device)
         if _runtime.is_late and not captured:
             ranges += memory_access.ranges_of_pointers(self.parameters, packed, device)
-        work = _Work(self._kernel, grid, block, packed, shared, ranges, device)
+        work = _Work(self._kernel, grid, block, packed, shared, ranges, device, cooperative=cooperative)
         if captured or _runtime.races.detector is not None:
             work.known = kernel_accesses.of_arrays(arrays, self.parameters, self._kernel.parameter_names, packed)
         if self._kernel.checks.races or _runtime.contents.unwritten is not None:
@@ -213,7 +227,7 @@ class Function:
             shared_mem: The bytes of dynamic shared memory of a block.
             block_max_size: The most threads of a block.
             stream: The stream, any object with ``ptr``; the current stream if None.
-            enable_cooperative_groups: Ignored.
+            enable_cooperative_groups: Whether the blocks run at the same time.
         """
         blocks = min(launch_limits.GRID[0], -(-size // block_max_size))
         self((blocks,), (min(block_max_size, size),), args, shared_mem, stream, enable_cooperative_groups)
@@ -256,6 +270,7 @@ class _Work(Movable):
         shared: The bytes of dynamic shared memory of a block.
         ranges: The beginning and the end of the memory that the kernel may use.
         device: The index of the device.
+        cooperative: Whether the blocks run at the same time.
 
     Attributes:
         known: The accesses that are possible, for a run that has noted nothing.
@@ -266,6 +281,7 @@ class _Work(Movable):
     __slots__ = (
         "_arguments",
         "_block",
+        "_cooperative",
         "_device",
         "_grid",
         "_kernel",
@@ -285,8 +301,11 @@ class _Work(Movable):
         shared: int,
         ranges: list[tuple[int, int]],
         device: int,
+        *,
+        cooperative: bool,
     ) -> None:
         self._kernel = kernel
+        self._cooperative = cooperative
         self._grid = grid
         self._block = block
         self._arguments = arguments
@@ -361,7 +380,7 @@ class _Work(Movable):
         kernel = self._kernel
         if kernel.checks.orders < 2 or not OtherOrders.are_possible(kernel):
             return None
-        variables = [(begin, end) for _, begin, end in kernel.module.global_variables()]
+        variables = kernel.variables
 
         def run(order: int, patience: float) -> tuple[_core.EmulatedLaunch, CUDADriverError | None]:
             launch = _core.EmulatedLaunch(
@@ -376,6 +395,8 @@ class _Work(Movable):
                 variables=variables,
                 races=True,
                 order=order,
+                constants=self._constants(),
+                cooperative=self._cooperative,
             )
             return launch, self._failure(launch, None, (), order)
 
@@ -385,14 +406,26 @@ class _Work(Movable):
         """Return a launch that notes what the checks read."""
         kernel = self._kernel
         usual = self._grid, self._block, self._arguments, self._shared, self._ranges, kernel.strict
-        if not checks:
-            return _core.EmulatedLaunch(kernel.host, *usual)
         host = kernel.host if recorded is None else recorded.host
-        variables = kernel.module.global_variables() if recorded is None else recorded.variables
-        options: dict[str, Any] = {"variables": [(begin, end) for _, begin, end in variables]}
+        variables = kernel.variables if recorded is None else [(begin, end) for _, begin, end in recorded.variables]
+        if not checks and not variables and not self._cooperative:
+            return _core.EmulatedLaunch(host, *usual)
+        options: dict[str, Any] = {
+            "variables": variables,
+            "constants": self._constants(),
+            "cooperative": self._cooperative,
+        }
         for check in checks:
             options.update(check.options())
         return _core.EmulatedLaunch(host, *usual, **options)
+
+    def _constants(self) -> tuple[int, int]:
+        """Return the memory that the kernel can only read. A GPU takes a write if an argument points there."""
+        begin, end = self._kernel.module.constants
+        if begin == end:
+            return 0, 0
+        pointers = memory_access.pointers(self._kernel.parameters, self._arguments)
+        return (0, 0) if any(begin <= pointer < end for pointer in pointers) else (begin, end)
 
     def _failure(
         self,

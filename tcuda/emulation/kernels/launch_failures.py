@@ -69,6 +69,8 @@ def failure(
     inside = f"{function}: " if function else ""
     what = f"Assertion `{text}` failed." if kind == "assert" else text
     what = what or "The kernel called __trap()."
+    if kind == "constant":
+        what = _constant(kernel, int(text))
     name = f"{kernel.name}{'' if file else _lines_text(lines)}"
     details = f"{where}{inside}block: {list(block)}, thread: {list(thread)}: {what}\n    in {name}."
     if kind == "deadlock":
@@ -77,6 +79,16 @@ def failure(
             details += f"\n{BARRIER}"
     status = _STATUSES.get(kind, Status.LAUNCH_FAILURE)
     return CUDADriverError(status, kernel.call, f"{details}{_order_text(order)}")
+
+
+def _constant(kernel: LaunchedKernel, address: int) -> str:
+    """Return the words for a write to constant memory."""
+    variables = kernel.module.global_variables()
+    name = next((f" {name}" for name, begin, end in variables if begin <= address < end), "")
+    return (
+        f"The kernel writes to the __constant__ variable{name}, which kernels can only read. Write the variable from "
+        "Python by the pointer of get_global(), pass this pointer to the kernel, or declare the variable __device__."
+    )
 
 
 def _order_text(order: int) -> str:

@@ -39,6 +39,10 @@ class KernelModule(SourceFacts, Protocol):
         """The name, the beginning and the end of each static variable in shared memory, for the check of ``init``."""
 
     @property
+    def constants(self) -> tuple[int, int]:
+        """The beginning and the end of the pages with ``__constant__`` variables; both 0 if there are none."""
+
+    @property
     def has_padding(self) -> bool:
         """Whether the source may have structures with bytes that nobody writes."""
 
@@ -57,6 +61,7 @@ class LaunchedKernel:
 
     Attributes:
         parameters: The kind, the size and the offset of each parameter, as ``EmulatedFunction`` has them.
+        variables: The beginning and the end of each global variable of the module.
         strict: Whether a launch fails if not all threads of a block reach a barrier.
         warns_of_barriers: Whether a launch warns if not all threads of a block reach a barrier. The first such launch
             warns, and the later launches of the kernel do not.
@@ -67,6 +72,7 @@ class LaunchedKernel:
         self.host = host
         self.name = name
         self.parameters = host.parameters
+        self.variables = [(begin, end) for _, begin, end in module.global_variables()]
         self.checks = checks
         self.strict = checks.barriers == "error"
         self.warns_of_barriers = checks.barriers == "warning"

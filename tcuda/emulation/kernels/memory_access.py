@@ -29,12 +29,22 @@ def ranges_of_pointers(parameters: Iterable[tuple[str, int, int]], packed: bytes
         packed: The bytes of the arguments.
         device: The index of the device.
     """
-    ranges = []
-    for _, size, offset in parameters:
-        if size == _POINTER_BYTES:
-            address = int.from_bytes(packed[offset : offset + size], "little")
-            ranges.append(range_at(device, address, 1) if address else None)
+    ranges = [range_at(device, address, 1) for address in pointers(parameters, packed) if address]
     return [found for found in ranges if found is not None]
+
+
+def pointers(parameters: Iterable[tuple[str, int, int]], packed: bytes) -> list[int]:
+    """Return the arguments of a launch that may be addresses.
+
+    Args:
+        parameters: The kind, the size and the offset of each parameter, as ``EmulatedFunction`` has them.
+        packed: The bytes of the arguments.
+    """
+    return [
+        int.from_bytes(packed[offset : offset + size], "little")
+        for _, size, offset in parameters
+        if size == _POINTER_BYTES
+    ]
 
 
 def range_at(device: int, address: int, size: int) -> tuple[int, int] | None:

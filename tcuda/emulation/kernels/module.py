@@ -20,7 +20,7 @@ from tcuda.emulation.devices.memory import ForeignBlock, MemoryPointer
 from tcuda.emulation.kernels.arguments import ElementTypes, element_types
 from tcuda.emulation.kernels.function import Function
 from tcuda.emulation.kernels.launched_kernel import RecordedKernel
-from tcuda.emulation.rtc import CompileException, excerpts, global_variables, launch_bounds, shared_memory
+from tcuda.emulation.rtc import CompileException, constants, excerpts, global_variables, launch_bounds, shared_memory
 from tcuda.emulation.rtc.shared_memory import shared_variables
 from tcuda.emulation.rtc.source_lines import source_lines
 from tcuda.emulation.runtime import launch_limits
@@ -80,6 +80,7 @@ class Module:
         self._static = shared_memory.static_sizes(library)
         self._elements = element_types(self._host)
         self._globals = global_variables.variables(library, source)
+        self._constants = constants.pages(library) if checks.memory and constants.QUALIFIER in source else None
         self.mapping = {name: name for name in names}
         self._functions: dict[str, Function] = {}
         self._recorded_kernels: dict[str, RecordedKernel] = {}
@@ -185,6 +186,14 @@ class Module:
     def global_variables(self) -> list[tuple[str, int, int]]:
         """Return the name, the beginning and the end of each global variable."""
         return self._ranges(self._host)
+
+    @functools.cached_property
+    def constants(self) -> tuple[int, int]:
+        """The beginning and the end of the pages with ``__constant__`` variables; both 0 if there are none."""
+        if self._constants is None:
+            return 0, 0
+        begin = self._host.origin + self._constants.place
+        return begin, begin + self._constants.size
 
     def shared_variable_at(self, address: int) -> tuple[SharedVariable, int] | None:
         """Return the variable in shared memory at ``address``, and its address; None if there is none."""

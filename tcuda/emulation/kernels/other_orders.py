@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcuda.emulation.devices.driver_error import CUDADriverError
     from tcuda.emulation.kernels.launched_kernel import LaunchedKernel
 
-_COMMUNICATES = re.compile(r'atomic|volatile|\basm\b|#\s*include\s*"')
+_COMMUNICATES = re.compile(r'atomic|barrier|pipeline|volatile|\basm\b|#\s*include\s*"')
 """What the source of a kernel has, or may have in its headers, if its threads tell each other how far they are."""
 
 _HEAP = re.compile(r"\b(?:malloc|calloc|free|new|delete)\b")

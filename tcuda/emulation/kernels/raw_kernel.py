@@ -41,7 +41,8 @@ class RawKernel:
         options: The options of NVRTC.
         backend: ``"nvrtc"`` or ``"nvcc"``, whose options the kernel then takes.
         translate_cucomplex: No effect, because ``cuComplex.h`` needs no translation here.
-        enable_cooperative_groups: Kept; a barrier of a whole grid does not exist on emulated devices.
+        enable_cooperative_groups: Whether the blocks of a launch run at the same time, and can meet at a barrier of the
+            whole grid.
         jitify: Whether the source can include headers of the host, such as ``<stdint.h>``. NVRTC has no such headers.
 
     Attributes:

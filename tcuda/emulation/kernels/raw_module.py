@@ -26,7 +26,8 @@ class RawModule:
         options: The options of NVRTC.
         backend: ``"nvrtc"`` or ``"nvcc"``, whose options the module then takes.
         translate_cucomplex: No effect, because ``cuComplex.h`` needs no translation here.
-        enable_cooperative_groups: Kept; a barrier of a whole grid does not exist on emulated devices.
+        enable_cooperative_groups: Whether the blocks of a launch run at the same time, and can meet at a barrier of the
+            whole grid.
         name_expressions: The instantiations of templates, and other C++ kernels, that :meth:`get_function` can find.
         jitify: Whether the source can include headers of the host, such as ``<stdint.h>``. NVRTC has no such headers.
 

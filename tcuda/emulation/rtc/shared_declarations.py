@@ -34,16 +34,16 @@ class Declaration(NamedTuple):
     dynamic: bool
 
 
-def declarations(source: str) -> list[Declaration]:
-    """Return the declarations of variables in shared memory, in the order of the source."""
-    if _SHARED not in source:
+def declarations(source: str, qualifier: str = _SHARED) -> list[Declaration]:
+    """Return the declarations of variables in shared memory or with another qualifier, in the order of the source."""
+    if qualifier not in source:
         return []
     found = list(tokens(source))
     numbers = _numbers(found)
     declared: list[Declaration] = []
     code = [token for token in found if token.kind != "directive"]
     for place, token in enumerate(code):
-        if token.text == _SHARED:
+        if token.text == qualifier:
             end = next((at for at in range(place, len(code)) if code[at].text == ";"), len(code))
             before = code[place - 1].text if place else ""
             declared += _declared(code[place + 1 : end], before == "extern", numbers)

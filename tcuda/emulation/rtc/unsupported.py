@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc import directives
+from tcuda.emulation.rtc import constants, directives
 from tcuda.emulation.rtc.tokens import Token, line_of, tokens
 
 if TYPE_CHECKING:
@@ -34,17 +34,22 @@ _CLUSTER = (
     "The blocks of an emulated device run one after the other. Work with one block, or with several launches.",
 )
 _GRID = (
-    "a barrier of the whole grid",
-    "The blocks of an emulated device run one after the other. Write two kernels, and launch one after the other.",
+    "a barrier of the grids of several devices",
+    "Write two kernels, and launch one after the other. The blocks of one grid can meet at this_grid().sync().",
 )
 _ASYNC = (
-    "a barrier or a pipeline of libcu++",
-    "Copy with __pipeline_memcpy_async() of <cuda_pipeline.h>, with cooperative_groups::memcpy_async(), or with plain "
-    "assignments and __syncthreads().",
+    "a barrier of the hardware",
+    "Include <cuda/barrier> or <cuda/pipeline>, and use cuda::barrier or cuda::pipeline.",
+)
+_CONSTANT = (
+    "expression must be a modifiable lvalue",  # the words of NVRTC
+    "Kernels can only read such a variable. Write the variable from Python, by the pointer of get_global(), or declare "
+    "the variable __device__.",
 )
 _LIBRARY = (
     "a header of CUDA's C++ libraries",
-    "Emulated devices have no CUB and no Thrust, and of libcu++ only <cuda/std/cassert>, <cuda/std/cfloat>, "
+    "Emulated devices have no CUB and no Thrust, and of libcu++ only <cuda/atomic>, <cuda/barrier>, <cuda/pipeline>, "
+    "<cuda/std/cassert>, <cuda/std/cfloat>, "
     "<cuda/std/climits>, <cuda/std/cmath>, <cuda/std/cstddef>, <cuda/std/cstdint>, <cuda/std/cstring>, "
     "<cuda/std/initializer_list>, <cuda/std/limits>, <cuda/std/mdspan>, <cuda/std/type_traits> and "
     "<cuda/std/utility>. Write the algorithm in the kernel, with functions such as atomicAdd().",
@@ -89,7 +94,7 @@ _PATTERNS = [
 ]
 _INCLUDES = [
     (re.compile(r"mma\.h|crt/mma\.\w+"), _TENSOR),
-    (re.compile(r"cuda/(barrier|pipeline|ptx)|cuda_pipeline\w*\.h|cooperative_groups/memcpy_async\.h"), _ASYNC),
+    (re.compile(r"cuda/ptx|cuda_awbarrier\w*\.h"), _ASYNC),
     (re.compile(r"(cub|thrust|cuda|nv|libcudacxx|cute|cutlass)/.*"), _LIBRARY),
     (re.compile(r"curand\w*\.h"), _RANDOM),
     (re.compile(r"cupy/.*"), _CUPY),
@@ -117,9 +122,10 @@ class Finding:
 
     def message(self, file: str) -> str:
         """Return the message of an error."""
-        return (
-            f"{file}:{self.line}: error: {self.what} ({self.text}) is not supported on emulated devices. {self.advice}"
-        )
+        where = f"{file}:{self.line}: error: {self.what}"
+        if self.what == _CONSTANT[0]:
+            return f"{where} ({self.text}, a __constant__ variable). {self.advice}"
+        return f"{where} ({self.text}) is not supported on emulated devices. {self.advice}"
 
 
 def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
@@ -132,6 +138,7 @@ def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
     conditions = directives.Conditions([])
     found = list(tokens(source))
     groups = any("cooperative_groups" in token.text for token in found)
+    assigned = dict(constants.assignments(source, found)) if constants.QUALIFIER in source else {}
     for index, token in enumerate(found):
         if token.kind == "directive":
             conditions.pass_over(token)
@@ -139,7 +146,7 @@ def findings(source: str, exists: Callable[[str], bool]) -> Iterator[Finding]:
             continue
         line, certain = line_of(source, token.start), not conditions.unknown
         if token.kind != "directive":
-            known = _used(found, index, groups)
+            known = _CONSTANT if index in assigned else _used(found, index, groups)
             if known is not None:
                 yield Finding(line, known[0], token.text, known[1], certain)
             continue

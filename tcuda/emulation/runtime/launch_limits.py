@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
+from tcuda.emulation.runtime.costs import MULTIPROCESSORS
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -26,6 +27,13 @@ SHARED = 48 << 10
 
 MOST_SHARED = 232448
 """The most bytes of shared memory of a block for which a kernel can ask."""
+
+_WARP = 32
+_BLOCKS, _WARPS, _SHARED = 32, 64, 233472
+"""The most blocks, warps and bytes of shared memory of a multiprocessor at the same time."""
+
+_RESERVED = 1024
+"""The bytes of shared memory that CUDA keeps for itself in each block."""
 
 
 def check(
@@ -60,6 +68,29 @@ def check(
             f"The launch asks for {shared} bytes of dynamic shared memory, and the kernel may have {most_shared}. Set "
             f"max_dynamic_shared_size_bytes of the kernel to more, up to {MOST_SHARED}.",
         )
+
+
+def check_cooperative(kernel: str, grid: Dimensions, block: Dimensions, shared: int) -> None:
+    """Refuse a launch whose blocks cannot all run at the same time.
+
+    Args:
+        kernel: The name of the kernel.
+        grid: The blocks along each axis.
+        block: The threads of a block along each axis.
+        shared: The bytes of shared memory of a block.
+
+    Raises:
+        AcceleratorError: The grid has more blocks than the device can run at the same time (720).
+    """
+    warps = -(-block[0] * block[1] * block[2] // _WARP)
+    most = MULTIPROCESSORS * min(_BLOCKS, _WARPS // warps, _SHARED // (shared + _RESERVED))
+    blocks = grid[0] * grid[1] * grid[2]
+    if blocks > most:
+        details = (
+            f"The cooperative launch has {blocks} blocks; at most {most} blocks of this size run at the same time. Let "
+            "each thread do the work of several."
+        )
+        raise AcceleratorError(Status.COOPERATIVE_LAUNCH_TOO_LARGE, f"cuLaunchCooperativeKernel({kernel})", details)
 
 
 def _refused(kernel: str, details: str) -> AcceleratorError:

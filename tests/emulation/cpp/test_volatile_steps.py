@@ -1,4 +1,4 @@
-"""Grids whose threads wait for volatile variables for ever."""
+"""Grids whose threads wait for volatile variables, until another block has come or for ever."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ extern "C" __global__ void meet(int* count) {
     }
     __syncthreads();
 }
+extern "C" __global__ void wait_for_ever(int* count) {
+    if (threadIdx.x == 0) {
+        atomicAdd(count, 1);
+        while (*(volatile int*)count <= gridDim.x) {}
+    }
+    __syncthreads();
+}
 extern "C" __global__ void write_all(volatile int* count) {
     for (int i = 0; i < 100000; ++i) *count = i;
 }
@@ -38,12 +45,17 @@ def launch(name: str, blocks: int, threads: int, patience: float) -> tuple[objec
 
 
 @pytest.mark.parametrize("threads", [1, 40])
-def test_a_barrier_of_the_grid_on_a_volatile_flag_ends_after_the_patience(threads: int) -> None:
-    report = launch("meet", 2, threads, 0.05)
+@pytest.mark.parametrize("blocks", [1, 2, 30])
+def test_the_blocks_of_a_grid_meet_at_a_volatile_counter(blocks: int, threads: int) -> None:
+    assert launch("meet", blocks, threads, 30) is None
+
+
+@pytest.mark.parametrize("threads", [1, 40])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_blocks_that_wait_for_ever_end_after_the_patience(blocks: int, threads: int) -> None:
+    report = launch("wait_for_ever", blocks, threads, 0.05)
     assert report is not None
     assert report[0] == "timeout"
-    assert report[-1] == (0, 0, 0)
-    assert launch("meet", 1, threads, 0.05) is None
 
 
 def test_a_thread_that_writes_makes_progress() -> None:

@@ -30,11 +30,14 @@ def named(code: str) -> list[tuple[int, str, bool]]:
         ("__global__ void __cluster_dims__(2, 1, 1) f() {}", "a cluster of blocks"),
         (
             "#include <cooperative_groups.h>\nauto g = cooperative_groups::this_multi_grid();",
-            "a barrier of the whole grid",
+            "a barrier of the grids of several devices",
         ),
-        ("namespace cg = cooperative_groups; void f(cg::multi_grid_group g);", "a barrier of the whole grid"),
-        ("#include <cuda/barrier>", "a barrier or a pipeline of libcu++"),
-        ("void f() { __pipeline_arrive_on(b, 1); }", "a barrier or a pipeline of libcu++"),
+        (
+            "namespace cg = cooperative_groups; void f(cg::multi_grid_group g);",
+            "a barrier of the grids of several devices",
+        ),
+        ("#include <cuda/ptx>", "a barrier of the hardware"),
+        ("void f() { __pipeline_arrive_on(b, 1); }", "a barrier of the hardware"),
         ("#include <cub/block/block_reduce.cuh>", "a header of CUDA's C++ libraries"),
         ("#include <thrust/complex.h>", "a header of CUDA's C++ libraries"),
         ("#include <cuda/std/type_traits>", "a header of CUDA's C++ libraries"),

@@ -115,6 +115,8 @@ struct EmulatedModule {
     }
 
     std::vector<std::string> kernels() const { return module->kernel_names(); }
+
+    std::uintptr_t origin() const { return module->range().begin; }
 };
 
 class EmulatedLaunch {
@@ -122,10 +124,12 @@ public:
     EmulatedLaunch(const EmulatedFunction &function, const Triple &grid, const Triple &block, nb::bytes arguments,
                    unsigned shared, const Ranges &ranges, bool strict, double patience, bool recorded,
                    bool finds_changes, const Ranges &variables, bool races, bool marked, bool strict_marks,
-                   const MarkedRanges &marks, bool marks_shared, unsigned order)
+                   const MarkedRanges &marks, bool marks_shared, unsigned order,
+                   std::pair<std::uintptr_t, std::uintptr_t> constants, bool cooperative)
         : module_(function.module),
-          grid_(*module_, launch_of(function, grid, block, arguments, shared, strict, patience, recorded, finds_changes,
-                                    variables, races, marked, strict_marks, marks, marks_shared, order)) {
+          grid_(*module_,
+                launch_of(function, grid, block, arguments, shared, strict, patience, recorded, finds_changes,
+                          variables, races, marked, strict_marks, marks, marks_shared, order, constants, cooperative)) {
         for (const auto &[begin, end] : ranges)
             allow(begin, end);
     }
@@ -232,7 +236,8 @@ private:
     static Launch launch_of(const EmulatedFunction &function, const Triple &grid, const Triple &block,
                             const nb::bytes &arguments, unsigned shared, bool strict, double patience, bool recorded,
                             bool finds_changes, const Ranges &variables, bool races, bool marked, bool strict_marks,
-                            const MarkedRanges &marks, bool marks_shared, unsigned order) {
+                            const MarkedRanges &marks, bool marks_shared, unsigned order,
+                            std::pair<std::uintptr_t, std::uintptr_t> constants, bool cooperative) {
         if (arguments.size() != function.kernel->argument_bytes)
             throw nb::value_error("the packed arguments have another size than the parameters of the kernel");
         Launch launch{function.kernel,
@@ -253,6 +258,8 @@ private:
             launch.marks.push_back({{begin, end}, reinterpret_cast<unsigned char *>(bytes)});
         launch.marks_shared = marks_shared;
         launch.order = order;
+        launch.constants = {constants.first, constants.second};
+        launch.cooperative = cooperative;
         return launch;
     }
 
@@ -389,6 +396,7 @@ void bind_emulated_kernels(nb::module_ &module) {
         .def("symbol", &EmulatedModule::symbol, nb::arg("name"),
              nb::sig("def symbol(self, name: str) -> tuple[int, int] | None"),
              "Return the address and the size of a global variable.")
+        .def_prop_ro("origin", &EmulatedModule::origin, "The address where the library begins.")
         .def_prop_ro("kernels", &EmulatedModule::kernels,
                      "Return the names of the kernels, in the order of the source.");
 
@@ -421,24 +429,28 @@ void bind_emulated_kernels(nb::module_ &module) {
         marks_shared: Whether the dynamic shared memory has marks, too.
         order: The order of the blocks, and of the threads of each block of a module that is built with ``races``: 0 is
             the usual order, 1 the reverse, and other numbers are seeds. Only in the usual order, the kernel prints.
+        constants: The beginning and the end of whole pages of memory that the kernel can only read.
+        cooperative: Whether the blocks may wait for each other at a barrier of the whole grid.
 
     Raises:
         ValueError: ``block``, ``grid`` or ``shared`` is beyond the limits above, or ``arguments`` has another size than
             the parameters of the kernel.)")
         .def(nb::init<const EmulatedFunction &, const Triple &, const Triple &, nb::bytes, unsigned, const Ranges &,
-                      bool, double, bool, bool, const Ranges &, bool, bool, bool, const MarkedRanges &, bool,
-                      unsigned>(),
+                      bool, double, bool, bool, const Ranges &, bool, bool, bool, const MarkedRanges &, bool, unsigned,
+                      std::pair<std::uintptr_t, std::uintptr_t>, bool>(),
              nb::arg("function"), nb::arg("grid"), nb::arg("block"), nb::arg("arguments"), nb::arg("shared"),
              nb::arg("ranges"), nb::arg("strict") = true, nb::arg("patience") = 30.0, nb::arg("recorded") = false,
              nb::arg("finds_changes") = false, nb::arg("variables") = Ranges(), nb::arg("races") = false,
              nb::arg("marked") = false, nb::arg("strict_marks") = false, nb::arg("marks") = MarkedRanges(),
              nb::arg("marks_shared") = false, nb::arg("order") = 0,
+             nb::arg("constants") = std::pair<std::uintptr_t, std::uintptr_t>(0, 0), nb::arg("cooperative") = false,
              nb::sig(
                  "def __init__(self, function: EmulatedFunction, grid: tuple[int, int, int], block: tuple[int, int, "
                  "int], arguments: bytes, shared: int, ranges: Sequence[tuple[int, int]], strict: bool=True, patience: "
                  "float=30.0, recorded: bool=False, finds_changes: bool=False, variables: Sequence[tuple[int, "
                  "int]]=(), races: bool=False, marked: bool=False, strict_marks: bool=False, marks: "
-                 "Sequence[tuple[int, int, int]]=(), marks_shared: bool=False, order: int=0) -> None"))
+                 "Sequence[tuple[int, int, int]]=(), marks_shared: bool=False, order: int=0, constants: tuple[int, "
+                 "int]=(0, 0), cooperative: bool=False) -> None"))
         .def("allow", &EmulatedLaunch::allow, nb::arg("begin"), nb::arg("end"), R"(
         Let the kernel use the memory from ``begin`` to ``end``.
 

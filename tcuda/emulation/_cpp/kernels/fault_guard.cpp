@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "threads/published.hpp"
 #include "threads/signal_handlers.hpp"
@@ -76,15 +77,16 @@ private:
 RefusedInstruction refused_by(int number, const siginfo_t &info, const Registers &registers) {
     using Reason = RefusedInstruction::Reason;
     const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+    const std::uintptr_t code = registers.program_counter();
     if (number == SIGFPE)
-        return {Reason::division, 0};
+        return {Reason::division, 0, code};
     if (number == SIGILL)
-        return {Reason::instruction, address};
+        return {Reason::instruction, address, code};
     if (info.si_code == SI_KERNEL)
-        return {registers.reason(), 0};
+        return {registers.reason(), 0, code};
     if (number == SIGBUS && info.si_code == BUS_ADRALN)
-        return {Reason::alignment, address};
-    return {address == registers.program_counter() ? Reason::call : Reason::access, address};
+        return {Reason::alignment, address, code};
+    return {address == code ? Reason::call : Reason::access, address, code};
 }
 
 } // namespace
@@ -103,7 +105,7 @@ public:
         return made.get();
     }
 
-    FaultGuard::Place *add(FaultGuard::Owner &owner, const char *begin, const char *end) {
+    FaultGuard::Place *add(FaultGuard::Owner &owner, const char *begin, const char *end, abi::Range read_only) {
         if (!is_current(guarded_signals[0])) {
             const std::lock_guard<std::mutex> held(mutex_);
             install();
@@ -112,10 +114,13 @@ public:
         place->owner = &owner;
         place->begin = reinterpret_cast<std::uintptr_t>(begin);
         place->end = reinterpret_cast<std::uintptr_t>(end);
+        place->read_only = read_only;
+        protect(read_only, PROT_READ);
         return place;
     }
 
     static void remove(FaultGuard::Place *place) {
+        protect(std::exchange(place->read_only, abi::Range{}), PROT_READ | PROT_WRITE);
         place->begin = place->end = 0;
         place->thread.store(0);
     }
@@ -129,6 +134,8 @@ private:
         if (FaultGuard::Place *place = sent ? nullptr : self.place_of(registers.stack_pointer())) {
             FaultGuard::Owner &owner = *place->owner;
             registers.call(leave, &owner, owner.note(refused_by(number, *info, registers)));
+        } else if (!sent && self.ends_protection(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+            // The instruction runs again.
         } else if (!sent && self.passed_on_.is_dead_end(info, context)) {
             call_action(nullptr, number, info, context);
         } else if (sent || !is_current(number)) {
@@ -141,6 +148,23 @@ private:
         errno = error;
     }
 
+    static void protect(abi::Range range, int how) {
+        if (range.begin != range.end)
+            mprotect(reinterpret_cast<void *>(range.begin), range.end - range.begin, how);
+    }
+
+    // Lets other code write to memory that kernels can only read. Whether the address is in such memory.
+    bool ends_protection(std::uintptr_t address) const {
+        for (FaultGuard::Place *place = first_.load(); place != nullptr; place = place->next) {
+            const abi::Range range = place->read_only;
+            if (address < range.begin || address >= range.end)
+                continue;
+            protect(range, PROT_READ | PROT_WRITE);
+            return true;
+        }
+        return false;
+    }
+
     // A place of this thread. Places are never destroyed, because handlers of other threads look at all places.
     FaultGuard::Place *free_place() {
         for (FaultGuard::Place *place = first_.load(); place != nullptr; place = place->next) {
@@ -148,7 +172,7 @@ private:
             if (place->thread.compare_exchange_strong(nobody, this_thread_number()))
                 return place;
         }
-        auto *const made = new FaultGuard::Place{{this_thread_number()}, 0, 0, nullptr, first_.load()};
+        auto *const made = new FaultGuard::Place{{this_thread_number()}, 0, 0, {}, nullptr, first_.load()};
         while (!first_.compare_exchange_weak(made->next, made)) {
         }
         return made;
@@ -261,16 +285,16 @@ thread_local HandlerStack handler_stack;
 
 } // namespace
 
-FaultGuard::FaultGuard(Owner &owner, const char *begin, const char *end) {
+FaultGuard::FaultGuard(Owner &owner, const char *begin, const char *end, abi::Range read_only) {
     handler_stack.use();
-    place_ = FaultHandlers::instance().add(owner, begin, end);
+    place_ = FaultHandlers::instance().add(owner, begin, end, read_only);
 }
 
 FaultGuard::~FaultGuard() { FaultHandlers::remove(place_); }
 
 #else
 
-FaultGuard::FaultGuard(Owner &, const char *, const char *) {}
+FaultGuard::FaultGuard(Owner &, const char *, const char *, abi::Range) {}
 
 FaultGuard::~FaultGuard() = default;
 

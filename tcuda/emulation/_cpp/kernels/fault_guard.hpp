@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <tcuda_abi.h>
+
 namespace tcuda {
 
 // An instruction that the processor refuses to execute.
@@ -19,6 +21,7 @@ struct RefusedInstruction {
 
     Reason reason;
     std::uintptr_t address; // 0 if unknown
+    std::uintptr_t code;    // the address of the instruction
 };
 
 // While the object exists, a refused instruction of code on the given stacks does not end the process: the thread goes
@@ -37,7 +40,8 @@ public:
         ~Owner() = default;
     };
 
-    FaultGuard(Owner &owner, const char *begin, const char *end);
+    // Code on the stacks cannot write to whole pages of `read_only`. A write of other code ends the protection.
+    FaultGuard(Owner &owner, const char *begin, const char *end, abi::Range read_only);
     ~FaultGuard();
     FaultGuard(const FaultGuard &) = delete;
     FaultGuard &operator=(const FaultGuard &) = delete;
@@ -49,6 +53,7 @@ private:
     struct Place {
         std::atomic<std::uintptr_t> thread; // the thread of the guard; 0 if the place is free
         std::uintptr_t begin, end;
+        abi::Range read_only;
         Owner *owner;
         Place *next;
     };

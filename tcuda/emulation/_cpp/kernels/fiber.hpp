@@ -10,13 +10,14 @@ namespace tcuda {
 // The fields that a switch touches fit in one line of the cache.
 struct alignas(64) Fiber {
     // The reason for which the thread waits.
-    enum class Wait : unsigned { nothing, block, warp, convergence, pause };
+    enum class Wait : unsigned { nothing, block, warp, convergence, pause, phase };
 
     Context context;
     Fiber *next = nullptr; // the next fiber of a queue
     Wait wait = Wait::nothing;
     unsigned rank = 0;
     abi::Index thread{};
+    unsigned place = 0;           // among the stacks
     unsigned mask = 0;            // the mask of an exchange
     unsigned long long value = 0; // the value that the thread gives to an exchange
     unsigned present = 0;         // the lanes of a finished exchange

@@ -16,6 +16,7 @@ constexpr unsigned warp_size = 32;
 constexpr unsigned most_threads = 1024;       // the limit of a block
 constexpr unsigned most_unwritten_places = 64;
 constexpr unsigned pauses_between_looks = 4096; // pauses between two looks at the clock
+constexpr unsigned idle_pauses = 1024; // pauses after which a block waits for another block
 constexpr unsigned most_idle_looks = 1; // in another order, while other blocks wait for their turn
 constexpr auto longest_wait = std::chrono::milliseconds(50); // the wait for the module before a look for signals
 
@@ -30,6 +31,8 @@ unsigned threads_of(const Launch &launch) {
         throw std::invalid_argument("a block has at most 232448 bytes of dynamic shared memory");
     return x * y * z;
 }
+
+std::atomic<unsigned long long> cooperative_launches{0};
 
 // A number that depends on all bits of the other number.
 unsigned long long mixed(unsigned long long number) {
@@ -79,18 +82,12 @@ bool Grid::begin() {
 
 // Takes all memory that the launch needs, because code on a fiber must not throw.
 void Grid::prepare() {
-    stacks_ = ThreadStacks::take();
-    fibers_.reset(new Fiber[threads_]);
+    make_fibers();
     fiber_of_.assign(threads_, nullptr);
     meetings_.reserve(threads_);
     if (launch_.order > 1)
         parked_.reserve(threads_);
-    const unsigned warps = (threads_ + warp_size - 1) / warp_size;
-    exchanges_.reset(new Exchanges[warps]);
-    const auto values = reinterpret_cast<std::uintptr_t>(exchanges_.get()); // Threads read the values.
-    memory_.admit_own({values, values + warps * sizeof(Exchanges)});
-    memory_.admit_own(
-        {reinterpret_cast<std::uintptr_t>(stacks_->begin()), reinterpret_cast<std::uintptr_t>(stacks_->end())});
+    make_exchanges();
     // Dynamic shared memory beyond the size of the launch is no memory of the block.
     const abi::Range library = module_.range();
     const auto shared = reinterpret_cast<std::uintptr_t>(interface_.dynamic_shared);
@@ -105,6 +102,7 @@ void Grid::prepare() {
                             exchange,
                             converge,
                             pause,
+                            await,
                             step,
                             resolve,
                             nullptr,
@@ -112,7 +110,8 @@ void Grid::prepare() {
                             fail,
                             launch_.order < 2 ? nullptr : park,
                             launch_.order == 1,
-                            launch_.order != 0};
+                            launch_.order != 0,
+                            launch_.cooperative ? ++cooperative_launches : 0};
     if (launch_.races) {
         const auto heap = reinterpret_cast<std::uintptr_t>(interface_.heap);
         ModuleMemory memory{library, {heap, heap + abi::heap_capacity}, launch_.variables};
@@ -141,7 +140,10 @@ void Grid::end() {
         std::fill_n(interface_.records, abi::record_count, abi::Record{});
     if (races_ != nullptr)
         races_->leave_module();
-    ThreadStacks::give(std::move(stacks_));
+    while (!stacks_.empty()) {
+        ThreadStacks::give(std::move(stacks_.back()));
+        stacks_.pop_back();
+    }
     module_.release();
 }
 
@@ -162,7 +164,11 @@ Grid::Outcome Grid::run() {
     {
         // The watch ends before the module is given to other launches, because an interruption writes to the module.
         const Watch watch(*this);
-        const FaultGuard guard(*this, stacks_->begin(), stacks_->end());
+        struct Guards {
+            std::vector<std::unique_ptr<FaultGuard>> &list;
+            ~Guards() { list.clear(); }
+        } guards{guards_};
+        guard_stacks();
         outcome = run_blocks();
     }
     if (outcome == Outcome::fault)
@@ -188,6 +194,10 @@ Grid::Outcome Grid::run_blocks() {
         }
         if (failed_)
             return Outcome::fault;
+        if (std::exchange(changes_block_, false)) {
+            change_block();
+            continue;
+        }
         if (uncovered_) {
             recorder_->cover(access_.address, access_.size, covered_);
             uncovered_ = false;
@@ -204,13 +214,21 @@ Grid::Outcome Grid::run_blocks() {
     }
 }
 
+void Grid::guard_stacks() {
+    for (std::size_t place = guards_.size(); place < stacks_.size(); ++place)
+        guards_.emplace_back(new FaultGuard(*this, stacks_[place]->begin(), stacks_[place]->end(),
+                                            place == 0 ? launch_.constants : abi::Range{}));
+}
+
 // Blocks
 
 bool Grid::next_block() {
-    if (++block_place_ == blocks_)
+    if (can_start_block())
+        start_next_block();
+    else if (!resting_.empty())
+        go_on_with_resting();
+    else
         return false;
-    block_ = block_at(block_place_);
-    start_block();
     return true;
 }
 
@@ -246,6 +264,7 @@ void Grid::start_block() {
     started_ = 0;
     votes_ = {0, 1, 0};
     progress_ = true;
+    note_event();
     if (races_ != nullptr)
         races_->start_block(block_);
     if (marks_own_) {
@@ -273,7 +292,14 @@ Fiber *Grid::next_of_waiting() {
         if (Fiber *fiber = ready_.pop())
             return fiber;
         if (!finish_meetings() && !release_converged()) {
-            if (Fiber *fiber = paused_.pop()) {
+            // If each thread that looks at a barrier has looked again, the looks change nothing.
+            const bool idle = looks_ > threads_;
+            if (idle && can_change_block() && quiet_changes_ <= 2 * blocks_) {
+                changes_block_ = true;
+                return nullptr;
+            }
+            Fiber *fiber = idle ? nullptr : paused_.pop();
+            if (fiber != nullptr) {
                 release(fiber);
             } else if (!release_block()) {
                 failed_ = true;
@@ -288,12 +314,17 @@ Fiber *Grid::next_of_waiting() {
 }
 
 Fiber *Grid::spare_fiber() {
-    if (Fiber *fiber = spare_.pop())
+    if (Fiber *fiber = spare_.pop()) {
+        --spare_fibers_;
         return fiber;
+    }
     const std::size_t place = fibers_used_++;
-    stacks_->guard_up_to(place + 1);
-    Fiber *fiber = &fibers_[place];
-    fiber->context.prepare(stacks_->bottom(place), stacks_->top(place), run_threads, this);
+    ThreadStacks &stacks = *stacks_[place / ThreadStacks::count];
+    const std::size_t in_stacks = place % ThreadStacks::count;
+    stacks.guard_up_to(in_stacks + 1);
+    Fiber *fiber = &fibers_[place / threads_][place % threads_];
+    fiber->place = static_cast<unsigned>(place);
+    fiber->context.prepare(stacks.bottom(in_stacks), stacks.top(in_stacks), run_threads, this);
     return fiber;
 }
 
@@ -340,6 +371,18 @@ inline void Grid::wait(Fiber::Wait reason, FiberQueue *queue) {
 inline void Grid::release(Fiber *fiber) {
     --waiting_;
     ready_.push(fiber);
+}
+
+inline void Grid::note_event() {
+    looks_ = idle_pauses_ = 0;
+    quiet_changes_ = 0;
+}
+
+inline const ThreadStacks *Grid::stacks_with(std::uintptr_t address) const {
+    for (const auto &stacks : stacks_)
+        if (stacks->contain(address))
+            return stacks.get();
+    return nullptr;
 }
 
 inline unsigned Grid::rank_of(abi::Index thread) const {
@@ -391,9 +434,11 @@ void Grid::run_threads(void *grid) {
         self.launch_.kernel->run(self.launch_.arguments.data());
         self.started_ = self.threads_;
         self.progress_ = true;
+        self.note_event();
         if (self.fiber_of_[fiber->rank] == fiber)
             self.fiber_of_[fiber->rank] = nullptr;
         self.spare_.push(fiber);
+        ++self.spare_fibers_;
         self.go_on();
     }
 }
@@ -439,6 +484,7 @@ bool Grid::release_block() {
     result_ = std::exchange(votes_, {0, 1, 0});
     waiting_ -= std::exchange(at_barrier_, 0);
     progress_ = true;
+    note_event();
     ready_.append(barrier_);
     return true;
 }
@@ -487,6 +533,7 @@ const unsigned long long *Grid::exchange(void *grid, unsigned mask, unsigned lon
 // Gives the lanes that have arrived their values. If the calling thread is among them, the thread goes on at once.
 void Grid::finish(Meeting meeting) {
     progress_ = true;
+    note_event();
     if (races_ != nullptr) // The lanes of the mask that have not arrived have returned.
         races_->join(meeting.warp, meeting.mask & lanes_of(meeting.warp));
     Exchanges &exchanges = exchanges_[meeting.warp];
@@ -566,12 +613,35 @@ bool Grid::release_converged() {
 
 void Grid::pause(void *grid) {
     auto &self = *static_cast<Grid *>(grid);
-    if (self.interrupt_.load(std::memory_order_relaxed) && self.take_interruption())
-        self.interrupt_thread(false);
+    self.looks_ = 0;
+    self.quiet_changes_ = 0;
+    self.take_interruption_of_pause();
+    const unsigned most_idle = (self.launch_.order == 0 ? idle_pauses : idle_pauses / 8) + 4 * self.threads_;
+    if (++self.idle_pauses_ > most_idle && self.started() == self.threads_ && self.can_change_block()) {
+        self.wait_for_other_block();
+        return;
+    }
     // In another order, a block that waits for a block that has not begun shall take little time.
     if (self.pauses_++ % (self.launch_.order == 0 ? pauses_between_looks : pauses_between_looks / 8) == 0)
         self.look_at_clock();
     self.yield();
+}
+
+void Grid::await(void *grid, bool first, const void *site) {
+    auto &self = *static_cast<Grid *>(grid);
+    self.take_interruption_of_pause();
+    if (first)
+        self.note_event();
+    else
+        ++self.looks_;
+    self.bind(self.current_);
+    self.current_->site = site;
+    self.wait(Fiber::Wait::phase, &self.paused_);
+}
+
+void Grid::take_interruption_of_pause() {
+    if (interrupt_.load(std::memory_order_relaxed) && take_interruption())
+        interrupt_thread(false);
 }
 
 // In a fiber, before the first statement of the kernel: waits until all threads of the block can begin.
@@ -619,6 +689,18 @@ void Grid::yield() {
         return;
     bind(current_);
     wait(Fiber::Wait::pause, &paused_);
+}
+
+// In a fiber that waits for another block: lets the block rest.
+void Grid::wait_for_other_block() {
+    Fiber *fiber = current_;
+    bind(fiber);
+    fiber->wait = Fiber::Wait::pause;
+    fiber->thread = *interface_.thread;
+    ++waiting_;
+    paused_.push(fiber);
+    changes_block_ = true;
+    fiber->context.switch_to(scheduler_);
 }
 
 // Accesses
@@ -683,7 +765,7 @@ abi::Span Grid::resolve(void *grid, std::uintptr_t address, unsigned long long s
     const auto slot = abi::slot_place(reinterpret_cast<std::uintptr_t>(site));
     // No other thread may use the stack of a thread.
     const abi::Range part = self.races_->open_slot(slot, address, {found.begin, found.begin + found.bytes},
-                                                   !self.stacks_->contain(address));
+                                                   self.stacks_with(address) == nullptr);
     return {part.begin, part.end - part.begin};
 }
 
@@ -732,7 +814,7 @@ abi::Span Grid::resolved(std::uintptr_t address, unsigned long long size, bool w
 
 void Grid::touch(void *grid, std::uintptr_t address, unsigned long long size, abi::Touch touch, const void *site) {
     const auto &self = *static_cast<Grid *>(grid);
-    if (!self.stacks_->contain(address))
+    if (self.stacks_with(address) == nullptr)
         self.races_->touch(self.interface_.races->thread, address, size, touch, reinterpret_cast<std::uintptr_t>(site));
 }
 
@@ -824,6 +906,8 @@ std::string Grid::reason_of(const Fiber &fiber) {
     case Fiber::Wait::warp:
         std::snprintf(text, sizeof text, "a warp function with the mask 0x%08x", fiber.mask);
         return text;
+    case Fiber::Wait::phase:
+        return "a cuda::barrier or this_grid().sync()";
     default:
         return "__activemask()";
     }
@@ -832,7 +916,7 @@ std::string Grid::reason_of(const Fiber &fiber) {
 // In the handler of a signal. The thread is never resumed, so its stack is free for leave().
 char *Grid::note(const RefusedInstruction &refused) noexcept {
     refused_ = refused;
-    return stacks_->top(static_cast<std::size_t>(current_ - fibers_.get()));
+    return stacks_[current_->place / ThreadStacks::count]->top(current_->place % ThreadStacks::count);
 }
 
 // In a fiber, after its code was refused.
@@ -840,23 +924,28 @@ void Grid::leave() {
     using Reason = RefusedInstruction::Reason;
     const std::uintptr_t address = refused_.address;
     const auto at = static_cast<unsigned long long>(address);
+    const auto *site = reinterpret_cast<const char *>(refused_.code) + 1; // as behind a call
     switch (refused_.reason) {
     case Reason::access:
-        if (stacks_->guards(address)) {
+        if (const ThreadStacks *stacks = stacks_with(address); stacks != nullptr && stacks->guards(address)) {
             std::snprintf(text_, sizeof text_,
                           "the thread needs more than the %zu KiB of its stack, or an index of a local array is wrong",
                           ThreadStacks::size >> 10);
-            fail(this, "trap", text_, "", 0, "", nullptr);
+            fail(this, "trap", text_, "", 0, "", site);
+        }
+        if (address >= launch_.constants.begin && address < launch_.constants.end) {
+            std::snprintf(text_, sizeof text_, "%llu", at);
+            fail(this, "constant", text_, "", 0, "", site);
         }
         std::snprintf(text_, sizeof text_, "Invalid access at %#llx", at);
         fail(this, address == 0 ? "trap" : "memory", text_, "", 0, "",
-             nullptr); // A GPU reports the address 0 like __trap().
+             site); // A GPU reports the address 0 like __trap().
         break;
     case Reason::no_address:
-        fail(this, "memory", "Invalid access at a number that is too large for an address", "", 0, "", nullptr);
+        fail(this, "memory", "Invalid access at a number that is too large for an address", "", 0, "", site);
         break;
     case Reason::alignment:
-        fail(this, "misaligned", "Misaligned access to a vector", "", 0, "", nullptr);
+        fail(this, "misaligned", "Misaligned access to a vector", "", 0, "", site);
         break;
     case Reason::call:
         std::snprintf(
@@ -864,14 +953,14 @@ void Grid::leave() {
             "no code is at %#llx, where the kernel goes on: a pointer to a function is wrong, or a write beyond "
             "a local array has changed the place to return to",
             at);
-        fail(this, "trap", text_, "", 0, "", nullptr);
+        fail(this, "trap", text_, "", 0, "", site);
         break;
     case Reason::division:
         fail(this, "divide", "division of an integer by zero, or the quotient of two integers overflows", "", 0, "",
-             nullptr);
+             site);
         break;
     case Reason::instruction:
-        fail(this, "trap", "the kernel reaches code that has no meaning, such as __builtin_trap()", "", 0, "", nullptr);
+        fail(this, "trap", "the kernel reaches code that has no meaning, such as __builtin_trap()", "", 0, "", site);
         break;
     }
     __builtin_unreachable();

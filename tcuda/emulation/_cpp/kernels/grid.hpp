@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ struct Launch {
     bool recorded = false;
     bool finds_changes = false;
     std::vector<abi::Range> variables{}; // the global variables of the module, in ascending order
+    abi::Range constants{};              // pages with variables that the kernel can only read
     // Whether the launch looks for races between its threads. The module must be compiled for that.
     bool races = false;
     // Whether the launch looks for reads of unwritten memory, and whether no object of the module has padding.
@@ -46,6 +48,8 @@ struct Launch {
     // order, 1 the reverse of the usual order, and other numbers are seeds. In another order than the usual one, the
     // kernel prints nothing.
     unsigned order = 0;
+    // Whether the blocks may wait for each other at a barrier of the whole grid.
+    bool cooperative = false;
 };
 
 // The reads of unwritten memory at one place of the code: the first read, and the number of reads.
@@ -141,6 +145,19 @@ private:
         unsigned char result_of[32];
     };
 
+    // A block in the middle of the kernel, while other blocks run. The fibers of the block keep their stacks.
+    struct RestingBlock {
+        abi::Index block, next;
+        unsigned started, waiting, at_barrier, converging, exchanging;
+        FiberQueue ready, barrier, paused;
+        abi::Votes votes, result;
+        std::vector<Fiber *> fiber_of, parked;
+        std::vector<Meeting> meetings;
+        std::unique_ptr<Exchanges[]> exchanges;
+        std::vector<char> shared; // the contents of shared memory
+        std::optional<RaceFinder::Resting> races;
+    };
+
     // The numbers that change while the threads of a block make progress.
     struct Position {
         abi::Index block;
@@ -154,6 +171,7 @@ private:
     static const unsigned long long *exchange(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     static unsigned converge(void *grid, const void *site);
     static void pause(void *grid);
+    static void await(void *grid, bool first, const void *site);
     static void park(void *grid);
     static void step(void *grid, bool write);
     static abi::Span resolve(void *grid, std::uintptr_t address, unsigned long long size, bool write, const void *site);
@@ -170,6 +188,17 @@ private:
     void end();
     Outcome run_blocks();
     bool next_block();
+    void change_block();
+    bool can_change_block() const;
+    bool can_start_block() const;
+    void rest();
+    void go_on_with_resting();
+    void start_next_block();
+    void make_fibers();
+    void guard_stacks();
+    void wait_for_other_block();
+    void make_exchanges();
+    void find_shared();
     abi::Index block_at(unsigned long long place) const;
     bool give_up();
     void unpark();
@@ -185,6 +214,8 @@ private:
     bool take_interruption();
     void use_own_memory();
 
+    void note_event();
+    const ThreadStacks *stacks_with(std::uintptr_t address) const;
     unsigned rank_of(abi::Index thread) const;
     abi::Index place_of(abi::Index thread) const; // in the order in which the threads begin
     unsigned started() const;
@@ -198,6 +229,7 @@ private:
     bool release_converged();
     bool release_block();
     void look_at_clock();
+    void take_interruption_of_pause();
     void describe_failure();
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
@@ -215,6 +247,10 @@ private:
     unsigned waiting_ = 0; // the number of threads that wait
     unsigned at_barrier_ = 0; // the number of threads at the barrier of the block
     unsigned converging_ = 0; // the number of threads in converge()
+    bool changes_block_ = false; // whether the block shall rest, because its threads wait for another block
+    unsigned idle_pauses_ = 0; // the pauses since a thread of the block has last done something else
+    unsigned long long quiet_changes_ = 0; // the changes of the block since a thread has last done something else
+    unsigned looks_ = 0; // the looks at barriers of libcu++ since a thread of the block has last done something else
     abi::Votes votes_{}; // the votes at the present barrier so far
     abi::Votes result_{}; // the votes at the last barrier
     unsigned long long switches_ = 0;
@@ -237,9 +273,13 @@ private:
     bool uncovered_ = false; // whether a fiber waits until the recorder covers its access
     bool marks_own_ = false; // whether the recorder has marks of shared memory
     std::vector<UnwrittenReads> unwritten_reads_; // has room for the most places that are kept
-    std::unique_ptr<ThreadStacks> stacks_;
-    std::unique_ptr<Fiber[]> fibers_; // one for each thread
+    std::vector<std::unique_ptr<ThreadStacks>> stacks_; // each for as many fibers as ThreadStacks::count
+    std::vector<std::unique_ptr<Fiber[]>> fibers_; // as many as the threads of a block, for each block that has begun
+    std::vector<std::unique_ptr<FaultGuard>> guards_; // one for each of stacks_ during run()
     std::size_t fibers_used_ = 0;
+    std::size_t spare_fibers_ = 0; // the number of fibers in spare_
+    std::deque<RestingBlock> resting_;
+    std::vector<abi::Range> shared_; // the shared memory of a block, from the first rest on
     // The fiber of each thread, by rank, from the first wait of the thread. The entry of a thread that has returned
     // stays until its fiber waits for another thread or is spare.
     std::vector<Fiber *> fiber_of_;

@@ -8,8 +8,8 @@ from tcuda.emulation.cupyx.jit.values import Code, Intrinsic, Scope, Value, cast
 
 _HEADER = "cooperative_groups.h"
 _NO_GRID = (
-    "A barrier of the whole grid is not supported on emulated devices, where the blocks run one after the other. Write "
-    "two kernels, and launch one after the other."
+    "A barrier of the whole grid is not supported in kernels in Python on emulated devices. Write a RawKernel with "
+    "enable_cooperative_groups=True, or two kernels, and launch one after the other."
 )
 
 

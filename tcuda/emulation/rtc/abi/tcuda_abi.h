@@ -14,7 +14,7 @@ namespace abi {
 // No header of the host is included: programs for NVRTC define names such as `int64_t` themselves.
 using Address = __UINTPTR_TYPE__;
 
-constexpr unsigned version = 10;
+constexpr unsigned version = 11;
 constexpr unsigned shared_capacity = 232448; // the most dynamic shared memory of a block, as on an H200
 constexpr unsigned heap_capacity = 8u << 20;
 constexpr unsigned slot_count = 256;         // a power of two
@@ -108,6 +108,8 @@ struct Services {
     const unsigned long long *(*exchange)(void *grid, unsigned mask, unsigned long long value, unsigned *present);
     unsigned (*converge)(void *grid, const void *site);
     void (*pause)(void *grid);
+    // Lets other threads run before the next look at a barrier of libcu++. `first` tells whether the wait begins.
+    void (*await)(void *grid, bool first, const void *site);
     void (*step)(void *grid, bool write); // comes before an access to a volatile variable
     // Returns the memory that contains an access, or does not return. `site` is behind the call before the access.
     Span (*resolve)(void *grid, Address address, unsigned long long size, bool write, const void *site);
@@ -122,6 +124,7 @@ struct Services {
     void (*park)(void *grid);
     bool mirrored; // whether the last thread of a block begins first; `Cursor` counts from that thread
     bool silent; // whether the kernel prints nothing
+    unsigned long long launch; // the number of the launch in the process, if all blocks run at the same time; else 0
 };
 
 struct Module {
@@ -140,6 +143,7 @@ struct Module {
     const char *headers_begin, *headers_end; // the variables of the headers, which a kernel must not write
     unsigned *dynamic_shared_size;
     bool *printed; // whether a thread has printed since the core last looked
+    Range own;     // the variables of the headers, which are no shared memory of the kernel
     const Kernel *const *kernels;
 };
 

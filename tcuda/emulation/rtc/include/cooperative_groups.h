@@ -1,7 +1,7 @@
 // Cooperative groups within a block: the block, tiles of a warp, the lanes of a warp that run together.
 #pragma once
 
-#include "tcuda/device.h"
+#include "tcuda/phases.h"
 
 namespace cooperative_groups {
 
@@ -289,18 +289,33 @@ inline unsigned int group_size(const Group &group) {
     return group.size();
 }
 
-// The blocks of the grid. The threads of a grid have numbers, but no barrier.
+namespace details {
+
+// The barrier of the whole grid, which is memory of the device. A launch that has failed may leave any contents.
+template <class T = void>
+struct grid_barrier {
+    TCUDA_HIDDEN static ::tcuda::PhaseWord word;
+    TCUDA_HIDDEN TCUDA_OWN static unsigned long long launch;
+};
+template <class T>
+::tcuda::PhaseWord grid_barrier<T>::word;
+template <class T>
+unsigned long long grid_barrier<T>::launch;
+
+}  // namespace details
+
+// The blocks of the grid.
 class grid_group {
 public:
     template <class T = void>
-    static void sync() {
-        static_assert(details::unsupported<T>::value,
-                      "a barrier of the whole grid is not available on an emulated device: the blocks of a grid run one "
-                      "after another. Write two kernels, and launch one after the other.");
+    __forceinline__ static void sync() {
+        __syncthreads();
+        if (thread_block::thread_rank() == 0) meet<T>();
+        __syncthreads();
     }
     // Only a cooperative launch makes a grid whose threads can meet.
-    static constexpr bool is_valid() {
-        return false;
+    static bool is_valid() {
+        return ::tcuda::services.launch != 0;
     }
     static unsigned long long block_rank() {
         unsigned long long columns = gridDim.x, rows = gridDim.y;
@@ -326,6 +341,27 @@ public:
     }
     static dim3 group_dim() {
         return gridDim;
+    }
+
+private:
+    template <class T>
+    TCUDA_UNSANITIZED __attribute__((noinline)) static void meet() {
+        using Barrier = details::grid_barrier<T>;
+        const void *site = __builtin_return_address(0);
+        if (!is_valid())
+            ::tcuda::fail("trap",
+                          "this_grid().sync() needs a cooperative launch: pass enable_cooperative_groups=True to RawKernel "
+                          "or RawModule",
+                          "", 0, "", site);
+        if (Barrier::launch != ::tcuda::services.launch) {
+            Barrier::launch = ::tcuda::services.launch;
+            Barrier::word.value = ::tcuda::PhaseWord::of(num_blocks(), false);
+        }
+        const ::tcuda::NoCompletion none;
+        ::tcuda::fence(::tcuda::abi::Scope::device);
+        const bool odd = ::tcuda::arrive(Barrier::word, ::tcuda::abi::Scope::device, 1, site, 0, none);
+        for (bool first = true; !::tcuda::has_ended(Barrier::word, ::tcuda::abi::Scope::device, odd, site); first = false)
+            ::tcuda::services.await(::tcuda::services.grid, first, site);
     }
 };
 

@@ -77,3 +77,25 @@ __global__ void KERNEL(const int* x, int* y) {
 def copies_of_tiles() -> Launch:
     x = numbers(64)
     return Launch(1, 64, x, Out(x[::-1]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* sums) {
+    namespace cg = cooperative_groups;
+    __shared__ int stage[2][64];
+    auto block = cg::this_thread_block();
+    int t = threadIdx.x, sum = 0;
+    cg::memcpy_async(block, stage[0], 64, x, 512);  // A(wait)
+    for (int i = 0; i < 4; i++) {
+        if (i < 3) cg::memcpy_async(block, stage[(i + 1) % 2], x + 64 * (i + 1), 256);  // A(read)
+        if (i == 3) cg::wait(block);
+        cg::wait_prior<1>(block);  // missing barrier (wait): ;
+        sum += stage[i % 2][63 - t];  // B
+        block.sync();  // missing barrier (read): ;
+    }
+    sums[t] = sum;
+}
+""")
+def two_stages_of_a_group() -> Launch:
+    x = numbers(256)
+    return Launch(1, 64, x, Out(x.reshape(4, 64)[:, ::-1].sum(0)))

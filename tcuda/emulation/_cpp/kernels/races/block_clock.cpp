@@ -15,6 +15,17 @@ void BlockClock::start_block(std::uint32_t block) {
     first_of_block_ = first_of_generation_;
 }
 
+// The phases of other blocks lie between, so that the stamps from now on have phases of their own.
+void BlockClock::go_on_with(const Resting &resting) {
+    block_ = resting.block;
+    generation_ = resting.generation;
+    steps_ = resting.steps;
+    known_ = resting.known;
+    joined_ = resting.joined;
+    first_of_block_ = first_of_generation_ = static_cast<unsigned>(phases_.size());
+    std::fill(stamps_.begin(), stamps_.end(), 0);
+}
+
 void BlockClock::pass_barrier() { start_generation(); }
 
 void BlockClock::start_generation() {

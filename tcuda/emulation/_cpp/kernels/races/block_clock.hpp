@@ -27,6 +27,15 @@ public:
 
     void start_block(std::uint32_t block);
     void pass_barrier();
+
+    // What the clock knows of the present block while another block runs.
+    struct Resting {
+        std::uint32_t block, generation;
+        std::vector<std::uint32_t> steps, known;
+        std::vector<unsigned char> joined;
+    };
+    Resting resting() const { return {block_, generation_, steps_, known_, joined_}; }
+    void go_on_with(const Resting &resting);
     // The lanes of a warp meet: what one of them has done is known to all of them.
     void join(unsigned warp, std::uint32_t lanes);
     // Others may learn of what the thread has done so far, but not of what the thread does from now on.
@@ -46,9 +55,10 @@ public:
     std::uint32_t generation() const { return generation_; }
     std::uint32_t block_of(AccessStamp stamp) const { return phases_[stamps::phase(stamp)].block; }
     BlockTime time_of(AccessStamp stamp) const;
-    bool of_this_block(AccessStamp stamp) const { return stamps::phase(stamp) >= first_of_block_; }
+    bool of_this_block(AccessStamp stamp) const { return block_of(stamp) == block_; }
     // Whether an access of this block comes before the last barrier.
-    bool before_barrier(AccessStamp stamp) const { return stamps::phase(stamp) < first_of_generation_; }
+    bool before_barrier(AccessStamp stamp) const { return phases_[stamps::phase(stamp)].generation < generation_; }
+    // The first phases since the block has begun, or has gone on after a rest.
     unsigned first_of_block() const { return first_of_block_; }
     unsigned first_of_generation() const { return first_of_generation_; }
 

@@ -29,6 +29,24 @@ void HandOvers::start_block() {
     }
 }
 
+HandOvers::OfBlock HandOvers::resting() const {
+    return {marks_,    steps_at_fence_, known_,      pending_,          known_to_block_,
+            any_seen_, any_mark_,       first_mark_, marks_generation_, marks_number_};
+}
+
+void HandOvers::go_on_with(const OfBlock &resting) {
+    marks_ = resting.marks;
+    steps_at_fence_ = resting.steps_at_fence;
+    known_ = resting.known;
+    pending_ = resting.pending;
+    known_to_block_ = resting.known_to_block;
+    any_seen_ = resting.any_seen;
+    any_mark_ = resting.any_mark;
+    first_mark_ = resting.first_mark;
+    marks_generation_ = resting.marks_generation;
+    marks_number_ = resting.marks_number;
+}
+
 // A barrier is a fence for what the threads have read, and not for what they have written.
 void HandOvers::pass_barrier() {
     if (!any_seen_)

@@ -16,7 +16,14 @@ namespace tcuda {
 // Each place has a log of what was handed over there. A thread knows the beginnings of some logs. An entry of a log may
 // need entries of other logs, which the writer knew.
 class HandOvers {
+    struct OfBlock;
+
 public:
+    // What is known of the present block while another block runs.
+    using Resting = OfBlock;
+    Resting resting() const;
+    void go_on_with(const Resting &resting);
+
     HandOvers(BlockClock &clock, unsigned threads);
 
     void start_block();
@@ -99,6 +106,15 @@ private:
     struct Step { // a thread of the block has seen the first entries of a log
         std::uint32_t log, count, block;
         bool wide;
+    };
+
+    struct OfBlock {
+        std::vector<Marks> marks;
+        std::vector<Steps> steps_at_fence;
+        std::vector<std::vector<Seen>> known, pending;
+        std::vector<Seen> known_to_block;
+        bool any_seen, any_mark;
+        std::uint32_t first_mark, marks_generation, marks_number;
     };
 
     static void add(std::vector<Seen> &list, Seen seen);

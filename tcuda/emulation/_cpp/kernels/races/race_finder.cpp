@@ -71,6 +71,19 @@ void RaceFinder::start_block(abi::Index block) noexcept {
     tell_module();
 }
 
+RaceFinder::Resting RaceFinder::rest() {
+    close_all_reads();
+    return {clock_.resting(), hand_overs_.resting()};
+}
+
+void RaceFinder::go_on_with(const Resting &resting) {
+    clock_.go_on_with(resting.clock);
+    hand_overs_.go_on_with(resting.hand_overs);
+    hints_.start_block();
+    updates_of_block_ = 0;
+    tell_module();
+}
+
 // Tells the module which accesses the module may note.
 void RaceFinder::tell_module() {
     stopped_ = stopped_ || !clock_.has_phases();

@@ -39,6 +39,13 @@ public:
     RaceFinder &operator=(const RaceFinder &) = delete;
 
     void start_block(abi::Index block) noexcept;
+    // What is known of the present block while another block runs.
+    struct Resting {
+        BlockClock::Resting clock;
+        HandOvers::Resting hand_overs;
+    };
+    Resting rest();
+    void go_on_with(const Resting &resting);
     void pass_barrier() noexcept;
     void join(unsigned warp, std::uint32_t lanes) noexcept;
     void fence(unsigned thread, abi::Scope scope) noexcept;

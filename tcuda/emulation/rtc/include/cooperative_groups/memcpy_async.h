@@ -8,14 +8,17 @@
 namespace cooperative_groups {
 
 // Every thread copies a part of the bytes, and each call is a batch of its own.
-template <class Group, class T>
-TCUDA_AT_CALLER inline void memcpy_async(const Group &group, T *to, const T *from, size_t bytes) {
-    const size_t unit = bytes % 4 == 0 ? 4 : 1;
-    const size_t part = (bytes / unit + group.size() - 1) / group.size() * unit, begin = part * group.thread_rank();
-    if (begin < bytes)
-        ::tcuda::copy_later(reinterpret_cast<char *>(to) + begin, reinterpret_cast<const char *>(from) + begin,
-                            part < bytes - begin ? part : bytes - begin, 0);
+template <class Group, class T, class Size>
+__forceinline__ void memcpy_async(const Group &group, T *to, const T *from, const Size &bytes) {
+    ::tcuda::copy_part_later(group, to, from, bytes);
     ::tcuda::end_batch();
+}
+// The counts are numbers of elements, of which the smaller one is copied.
+template <class Group, class T, class To, class From>
+__forceinline__ void memcpy_async(const Group &group, T *to, const To &to_count, const T *from,
+                                  const From &from_count) {
+    const size_t room = to_count, found = from_count;
+    memcpy_async(group, to, from, (room < found ? room : found) * sizeof(T));
 }
 template <unsigned int later, class Group>
 inline void wait_prior(const Group &group) {

@@ -56,7 +56,8 @@ TCUDA_VARIABLE TCUDA_OWN abi::Index block_index __asm__("tcuda_block_index");
 TCUDA_VARIABLE TCUDA_OWN abi::Index block_size __asm__("tcuda_block_size"), grid_size __asm__("tcuda_grid_size");
 TCUDA_VARIABLE TCUDA_OWN abi::Cursor cursor;
 TCUDA_VARIABLE TCUDA_OWN abi::Services services;
-TCUDA_VARIABLE TCUDA_OWN abi::Span slots[abi::slot_count];
+// The alignment leaves no variable of the headers in the last page of constant variables, which lie before.
+TCUDA_VARIABLE TCUDA_OWN __attribute__((aligned(4096))) abi::Span slots[abi::slot_count];
 TCUDA_VARIABLE TCUDA_OWN abi::Record records[abi::record_count];
 TCUDA_VARIABLE TCUDA_OWN abi::Address own_bytes, written_bytes;
 #ifdef TCUDA_RACES
@@ -376,6 +377,8 @@ inline void __syncwarp(unsigned mask = 0xffffffff) {
 extern "C" {
 
 #ifndef TCUDA_SUPPORT_ONLY
+// The linker knows the bounds of the variables of the headers.
+extern TCUDA_HIDDEN char __start_tcuda_own[], __stop_tcuda_own[];
 __attribute__((visibility("default"))) extern const tcuda::abi::Module tcuda_module;
 const tcuda::abi::Module tcuda_module = {
     tcuda::abi::version,
@@ -400,6 +403,7 @@ const tcuda::abi::Module tcuda_module = {
     __stop_tcuda_own,
     &tcuda::shared_size,
     &tcuda::printed,
+    {reinterpret_cast<tcuda::abi::Address>(__start_tcuda_own), reinterpret_cast<tcuda::abi::Address>(__stop_tcuda_own)},
     &tcuda::kernels,
 };
 #endif

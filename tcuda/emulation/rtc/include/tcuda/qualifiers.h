@@ -15,7 +15,11 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
+// The pages of these variables have no other variables, so that the core can keep kernels from writing there. The
+// compiler would not put constants of C++ beside other variables, so each declaration has a section of its own.
+#define __constant__ __attribute__((section(TCUDA_CONSTANTS(__COUNTER__)), aligned(4096)))
+#define TCUDA_CONSTANTS(number) TCUDA_CONSTANTS_(number)
+#define TCUDA_CONSTANTS_(number) "tcuda_constant_" #number
 #define __managed__
 // The threads of a block run on one thread of the operating system, so a static variable is shared by the block.
 #ifdef TCUDA_RACES // The compiler leaves out the writes of a variable that nothing reads.
