@@ -8,14 +8,15 @@
 namespace tcuda {
 namespace {
 
-constexpr unsigned multiprocessors = 132, most_blocks = 32, most_threads = 2048, most_shared = 233472; // of an H200
+constexpr unsigned multiprocessors = 132, most_blocks = 32, most_resident_threads = 2048,
+                   most_shared = 233472; // of an H200
 constexpr std::size_t piece = 4096;
 
 // The blocks that an H200 can run at the same time.
 unsigned long long most_resident(unsigned threads, unsigned shared) {
     const unsigned in_warps = (threads + 31) / 32 * 32;
-    return multiprocessors * std::max(1ull, std::min<unsigned long long>(
-                                                {most_blocks, most_threads / in_warps, most_shared / (shared + 1024)}));
+    return multiprocessors * std::max(1ull, std::min<unsigned long long>({most_blocks, most_resident_threads / in_warps,
+                                                                          most_shared / (shared + 1024)}));
 }
 
 // The parts of a range outside of another range.
