@@ -32,6 +32,9 @@ _NO_CACHING = ("TCUDA_NO_MEMORY_CACHING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
 _NVTX_MEMORY = "TCUDA_NVTX_MEMORY"
 """The environment variable by which a user lets a tool hear of arrays in segments."""
 
+_PADDING = 512
+"""The unused bytes behind each array while a tool hears of arrays, so that no access lands in the next array."""
+
 _NVTX_TOOL = "NVTX_INJECTION64_PATH"
 """The environment variable in which a tool such as compute-sanitizer names its library for NVTX."""
 
@@ -180,6 +183,8 @@ def make_ledger(
     )
     if tool:
         known = made.report_to_nvtx(tool)
+        if known:
+            made.set_padding(_PADDING)
         log.debug("The tool %s of NVTX %s of the arrays in segments.", tool, "hears" if known else "does not hear")
     source = chosen_source()
     named = conf().backend or _DEFAULT_SOURCE

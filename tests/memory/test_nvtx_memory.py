@@ -88,3 +88,8 @@ def test_without_a_tool_the_program_runs_as_ever(run_python: RunPython, path: st
 def test_another_value_is_an_error_that_says_what_is_allowed(run_python: RunPython, tool: str) -> None:
     done = run_python(BEGIN + "xp.ones(3)", TCUDA_NVTX_MEMORY="yes")
     assert "ValueError: TCUDA_NVTX_MEMORY is 'yes'; write 1 or 0, or remove the variable." in done.stderr
+
+
+def test_arrays_do_not_touch_each_other(run_python: RunPython, tool: str) -> None:
+    code = "a, b = xp.empty(512, 'uint8'), xp.empty(512, 'uint8'); say(abs(a.data.ptr - b.data.ptr))"
+    assert [line for line in heard(run_python, tool, code) if line.isdigit()] == ["1024"]
