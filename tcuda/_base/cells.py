@@ -40,7 +40,7 @@ def shown(filename: str) -> str:
 
 
 def line_in(filename: str, line: int) -> str | None:
-    """Return a line in words: ``cell [3], line 2``, or ``line 1 of the operation of step``; None for a line of a file."""
+    """Return a line of no file in words: ``cell [3], line 2``, or ``line 1 of the operation of step``; else None."""
     if _NAME.fullmatch(filename):
         return f"{filename}, line {line}"
     part = _PART.fullmatch(filename)

@@ -36,6 +36,12 @@ def with_host(content: dict[str, Any], size: int = 40 * MIB) -> dict[str, Any]:
     return {**content, "host_segments": segments, "host_trace": trace}
 
 
+def test_the_command_says_how_many_segments_are_page_locked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "snapshot.pickle", with_host(two_devices()))
+    assert main(["memory-viz", str(path)]) == 0
+    assert " events, 5 segments (2 of them page-locked), " in capsys.readouterr().out
+
+
 def test_page_locked_memory_comes_after_the_devices() -> None:
     found, stacks = devices(with_host(two_devices()))
     assert [device.index for device in found] == [0, 1, HOST]
