@@ -131,11 +131,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     pytest warns of the module that finds the sources of an editable install: Python imports this module before pytest.
     """
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    warnings = reporter.stats.pop("warnings", []) if reporter is not None else []
-    others = [each for each in warnings if _HARMLESS not in each.message]
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    stats = {} if reporter is None else reporter.stats
+    others = [each for each in stats.pop("warnings", ()) if _HARMLESS not in each.message]
     if others:
-        reporter.stats["warnings"] = others
+        stats["warnings"] = others
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
