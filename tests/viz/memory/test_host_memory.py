@@ -107,7 +107,9 @@ def test_the_command_names_page_locked_memory(tmp_path: Path, capsys: pytest.Cap
     second = write(tmp_path / "second.pickle", with_host(snapshot(), 50 * MIB))
     assert main(["memory-viz", str(first), "--compare", str(second)]) == 0
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0].endswith("2 segments (2 of them page-locked), 41.0 MiB allocated at the peak in page-locked host memory")
+    assert lines[0].endswith(
+        "2 segments (2 of them page-locked), 41.0 MiB allocated at the peak in page-locked host memory"
+    )
     start = lines.index("Page-locked host memory, from first.pickle to second.pickle:")
     assert lines[start + 1] == "+10.0 MiB at the peak, from 41.0 MiB to 51.0 MiB"
 
