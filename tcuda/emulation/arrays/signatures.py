@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tcuda._base.messages import similar
 from tcuda.emulation.devices.strided import Strided, shortened
 from tcuda.emulation.work import creation, refusals
 
@@ -417,7 +418,10 @@ class Signature:
 
     def _refuse_name(self, name: str) -> NoReturn:
         known = ", ".join(repr(known) for known in self._named)
-        raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}; CuPy's has {known or 'none'}.")
+        raise TypeError(
+            f"{self.name}() got an unexpected keyword argument {name!r}; CuPy's has {known or 'none'}."
+            f"{similar(name, self._named)}"
+        )
 
     def _require(self, count: int, kwargs: Mapping[str, Any]) -> None:
         missing = [name for name in self.places[count : self._required] if name not in kwargs]

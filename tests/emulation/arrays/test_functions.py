@@ -820,3 +820,8 @@ def test_strides_of_a_new_array_stay_within_its_memory():
     for strides in ((20, 4), (-12, 4), (4,)):
         with pytest.raises(ValueError, match="strides"):
             xp.ndarray((2, 3), "f4", strides=strides)
+
+
+def test_a_mistyped_name_of_a_parameter_is_told_with_the_name_that_was_meant():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'axes'.* Did you mean axis\?"):
+        xp.sum(xp.ones(3), axes=0)
