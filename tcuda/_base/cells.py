@@ -1,4 +1,7 @@
-"""The cells of a notebook: IPython gives their code names such as ``614166370.py``, and reports name the cell."""
+"""Code that is in no file, as reports name the code: cells of a notebook, and strings of which kernels are made.
+
+IPython gives the code of cells names such as ``614166370.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ _SHELL = re.compile(r"[/\\](?:IPython|ipykernel)[/\\]")
 _RUNS_CELLS = re.compile(r"[/\\]IPython[/\\]core[/\\]interactiveshell\.py$")
 _NUMBERED = re.compile(r"<ipython-input-(\d+)-")
 _NAME = re.compile(r"cell \[\d+\]")
+_PART = re.compile(r"(\w+): (after_loop|loop_prep|map_expr|operation|preamble)")
+"""The name of a string of a kernel, such as ``step: operation``, as the messages of the compiler have the name."""
 
 
 def shown(filename: str) -> str:
@@ -35,8 +40,11 @@ def shown(filename: str) -> str:
 
 
 def line_in(filename: str, line: int) -> str | None:
-    """Return the line of a cell in words, such as ``cell [3], line 2``; None if ``filename`` is no name of a cell."""
-    return f"{filename}, line {line}" if _NAME.fullmatch(filename) else None
+    """Return a line of no file in words: ``cell [3], line 2``, or ``line 1 of the operation of step``; else None."""
+    if _NAME.fullmatch(filename):
+        return f"{filename}, line {line}"
+    part = _PART.fullmatch(filename)
+    return f"line {line} of the {part[2]} of {part[1]}" if part else None
 
 
 def is_shell(filename: str) -> bool:

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+WITHOUT_GPU = (
+    "set TCUDA_RUNTIME=emulated or call tcuda.emulation.enable() first. A program that says 'import cupy' runs by: "
+    "tcuda run PROGRAM"
+)
+"""What a user without a GPU can do, as the end of a message."""
+
 
 def in_one_line(error: Exception) -> str | None:
     """Return a message of one line for ``error``; None if ``error`` comes from a bug in tcuda."""
@@ -45,4 +51,4 @@ def send_to_nowhere(descriptor: int) -> None:
     os.close(nowhere)
 
 
-__all__ = ["in_one_line", "printable", "send_to_nowhere", "similar"]
+__all__ = ["WITHOUT_GPU", "in_one_line", "printable", "send_to_nowhere", "similar"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from tcuda._backend import backend_of
 from tcuda._base import log
 from tcuda._base.errors import AcceleratorError, DeferredCudaCallError
+from tcuda._base.messages import WITHOUT_GPU
 from tcuda._base.statuses import Status
 from tcuda._process.fork import call_in_child
 from tcuda._runtime import runtime
@@ -216,8 +217,7 @@ def _require_device(in_use: Runtime) -> None:
         reason = str(error).splitlines()[0]
     raise RuntimeError(
         f"No CUDA GPUs are available ({reason}). Check the NVIDIA driver and CUDA_VISIBLE_DEVICES="
-        f"{os.environ.get('CUDA_VISIBLE_DEVICES')!r}; on a machine without a GPU, set TCUDA_RUNTIME=emulated or call "
-        "tcuda.emulation.enable() first."
+        f"{os.environ.get('CUDA_VISIBLE_DEVICES')!r}; on a machine without a GPU, {WITHOUT_GPU}"
     )
 
 

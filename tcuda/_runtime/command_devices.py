@@ -14,29 +14,36 @@ DEVICES = 2
 _LONGEST_NUMBER = 15
 
 
-def add_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option ``--emulated`` to a command."""
+def add_option(parser: argparse.ArgumentParser, default: str = "the default if there is no GPU") -> None:
+    """Add the option ``--emulated`` to a command.
+
+    Args:
+        parser: The parser of the command.
+        default: The devices of the command without the option, in words.
+    """
     parser.add_argument(
         "--emulated",
         metavar="N",
         nargs="?",
         type=_count,
         const=DEVICES,
-        help=f"run on N emulated devices, with '=' before N ({DEVICES}); the default if there is no GPU",
+        help=f"run on N emulated devices, with '=' before N ({DEVICES}); {default}",
     )
 
 
-def choose(emulated: int | None) -> str | None:
-    """Let the program run on emulated devices if the user asks for them, or if there is no other device.
+def choose(emulated: int | None, otherwise: str = "auto") -> str | None:
+    """Let the program run on emulated devices if the user asks for them, or by the choice of the command.
 
     The choice is stored in the environment: a program may still call ``tcuda.emulation.enable()``, which goes first.
     On emulated devices, ``import cupy`` in the program imports their arrays.
 
     Args:
         emulated: The number of emulated devices; None if the user has not asked for them.
+        otherwise: The choice if the user has made none: ``"auto"`` for emulated devices where there is no GPU, or
+            ``"emulated"``.
 
     Returns:
-        A message for the user; None if the user chose the devices.
+        A message for the user; None if the user or the command chose the devices.
 
     Raises:
         RuntimeError: CuPy has been imported already.
@@ -44,9 +51,9 @@ def choose(emulated: int | None) -> str | None:
     """
     told = None
     if emulated is None:
-        if not is_emulated("auto"):
+        if not is_emulated(otherwise):
             return None
-        if os.environ.get("TCUDA_RUNTIME") != "emulated":
+        if otherwise == "auto" and os.environ.get("TCUDA_RUNTIME") != "emulated":
             emulated = DEVICES
             told = f"There is no GPU: using {emulated} emulated devices."
     if emulated is not None:

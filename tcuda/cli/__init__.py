@@ -1,4 +1,4 @@
-"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``sanitize``, ``memory-viz``, ``graph-viz`` and others."""
+"""The command line: ``tcuda info``, ``doctor``, ``demo``, ``run``, ``sanitize``, ``memory-viz`` and others."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     """Run the command, and return 1 if a check failed.
 
-    With ``--json``, a machine without a device that works is a ``problem`` of the object, as in ``tcuda info --json``.
+    The report says whether SciPy is there, also without a device. With ``--json``, a machine without a device that
+    works is a ``problem`` of the object, as in ``tcuda info --json``.
 
     Raises:
         RuntimeError: There is no device that works, and the report is not JSON.
@@ -50,8 +51,9 @@ def run(options: argparse.Namespace) -> int:
         tcuda.init()
     except RuntimeError as error:
         if not options.json:
+            _show([])
             raise
-        print(json.dumps({"checks": [], "problem": printable(str(error))}, indent=2))
+        print(json.dumps({"checks": [], _SCIPY: _scipy(), "problem": printable(str(error))}, indent=2))
         return 1
     found = [
         {"device": index, "name": tcuda.get_device_name(index), **_checked(name, check, index)}
@@ -149,5 +151,5 @@ def _show(found: list[dict[str, Any]]) -> None:
             "tcuda[emulation].",
             soft_wrap=True,
         )
-    if not failed:
+    if found and not failed:
         screen.print("All checks passed. The first kernel of a process also compiles.", soft_wrap=True)

@@ -154,8 +154,12 @@ def _change(size: int) -> str:
 def _summary(devices: Sequence[Device]) -> str:
     """Return a few figures of the snapshot, by which the user can tell whether it is the right one."""
     events = _count(sum(device.events for device in devices), "event")
+    from tcuda._viz.memory import HOST, busiest
+
     segments = _count(sum(device.segments for device in devices), "segment")
-    from tcuda._viz.memory import busiest
+    page_locked = sum(device.segments for device in devices if device.index == HOST)
+    if page_locked:  # the summary of a device does not count them
+        segments += f" ({page_locked:,} of them page-locked)"
 
     device = busiest(devices)
     where = f" {_place(device)}" if len(devices) > 1 else ""

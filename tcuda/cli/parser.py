@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _BAD_USAGE = 2
+_WITHOUT_GPU = "A program that says 'import cupy' runs without a GPU by: tcuda run PROGRAM"
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -26,7 +27,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     Raises:
         SystemExit: The arguments are bad usage, with code 2, or ask for help or the version.
     """
-    parser = argparse.ArgumentParser(prog="tcuda", description="The surface of torch.cuda for CuPy arrays.")
+    parser = argparse.ArgumentParser(
+        prog="tcuda",
+        description="The surface of torch.cuda for CuPy arrays.",
+        epilog=_WITHOUT_GPU if has_wing("emulation") else None,
+    )
     parser.add_argument("--version", action="version", version=f"tcuda {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
     given = list(sys.argv[1:] if argv is None else argv)
@@ -57,6 +62,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def _commands() -> Iterator[Any]:
     """Yield the modules of the commands, in the order of the help."""
     yield from (info, doctor, demo)
+    if has_wing("emulation"):
+        yield wing_module("emulation.as_cupy.command")
     if has_wing("sanitizer"):
         yield wing_module("sanitizer._command")
     yield from (trace, memory_viz, graph_viz, stubs, completion)

@@ -115,9 +115,9 @@ def enable_without_gpu(devices: int = 1, memory: int | str = "2GiB", *, checks: 
 def install_as_cupy() -> bool:
     """Let ``import cupy`` import the arrays of emulated devices from now on, also where CuPy is installed.
 
-    The same holds in the processes that this process starts. ``python -m tcuda.emulation`` does this for a whole
-    program, and the option ``tcuda_cupy`` of pytest for tests. This function is for notebooks and ``conftest.py``:
-    call it before the first ``import cupy``. A second call does nothing.
+    The same holds in the processes that this process starts. ``tcuda run PROGRAM`` does this for a whole program, and
+    the option ``tcuda_cupy`` of pytest for tests. This function is for notebooks and ``conftest.py``: call it before
+    the first ``import cupy``. A second call does nothing.
 
     The devices are those that :func:`enable` has chosen, or else those of the environment. With ``TCUDA_RUNTIME=auto``
     and a GPU, the function does nothing, and ``import cupy`` imports CuPy.

@@ -167,7 +167,9 @@ def side_of(access: Mapping[str, Any]) -> dict[str, Any]:
             "source": access["source"],
             "launch": None,
         }
-    does = f"{_VERBS[access['kind']]} {access['argument'] or 'memory'}"
+    # The name is that of the operation, which the reader may take for a variable of the program.
+    what = f"its argument {access['argument']}" if access["argument"] else "memory"
+    does = f"{_VERBS[access['kind']]} {what}"
     doubt = " (possibly)" if access["confidence"] == "possible" else ""
     stream = access["stream_name"] if access["device"] < 0 else f"{access['stream_name']} of device {access['device']}"
     return {

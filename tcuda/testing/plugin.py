@@ -32,6 +32,8 @@ _MARKS = (
     f"{_sanitizing.MARK}: the test may have races; --tcuda-sanitize does not look for them",
 )
 
+_HARMLESS = "PytestAssertRewriteWarning: Module already imported so cannot be rewritten; _editable_skbc_tcuda"
+
 _passed = pytest.StashKey[bool]()
 _has_chosen = pytest.StashKey[bool]()
 
@@ -121,6 +123,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.tcuda_annotations = annotations_of(call.excinfo.value, item.config.rootpath)
     if report.when == "call":
         item.stash[_passed] = report.passed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Leave a warning out of the summary that says nothing about the tests (a hook of pytest).
+
+    pytest warns of the module that finds the sources of an editable install: Python imports this module before pytest.
+    """
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    stats = {} if reporter is None else reporter.stats
+    others = [each for each in stats.pop("warnings", ()) if _HARMLESS not in each.message]
+    if others:
+        stats["warnings"] = others
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

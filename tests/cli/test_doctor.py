@@ -92,9 +92,17 @@ def test_a_missing_compiler_is_named(tcuda_command: Any, tmp_path: Any) -> None:
 
 def test_without_a_device_the_command_says_what_to_do(tcuda_command: Any) -> None:
     done = tcuda_command("doctor", **NO_GPU)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert done.returncode == 1
     assert done.stderr.startswith("tcuda doctor: ")
     assert "TCUDA_RUNTIME=emulated" in done.stderr
+    assert "A program that says 'import cupy' runs by: tcuda run PROGRAM" in done.stderr
+
+
+def test_without_a_device_the_report_still_has_the_version_of_scipy(tcuda_command: Any) -> None:
+    version = importlib.metadata.version("scipy")
+    lines = tcuda_command("doctor", **NO_GPU).stdout.splitlines()
+    assert [line.split() for line in lines[1:]] == [["scipy", version]]
+    assert json.loads(tcuda_command("doctor", "--json", **NO_GPU).stdout)["scipy"] == version
 
 
 def test_without_a_device_the_json_has_the_problem(tcuda_command: Any) -> None:

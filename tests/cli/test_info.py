@@ -57,6 +57,15 @@ def test_info_is_plain_text_without_a_terminal(capsys: pytest.CaptureFixture[str
     assert all(line.isascii() and line.isprintable() for line in lines)
 
 
+def test_info_has_a_row_for_scipy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("SciPy"))
+    assert rows == {"SciPy": importlib.metadata.version("scipy")}
+    monkeypatch.setattr(info, "_version_of", lambda name: None)
+    assert main(["info"]) == 0
+    assert "SciPy          not installed; emulated devices need SciPy for cupyx.scipy" in capsys.readouterr().out
+
+
 def test_info_prints_no_control_characters(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("TCUDA_OF_A_TEST", "\x1b[31mred\x07\r")
     assert main(["info"]) == 0
@@ -102,7 +111,7 @@ def test_info_names_the_tools_and_libraries(
     assert main(["info"]) == 0
     text = capsys.readouterr().out
     assert f"kernel cache   {folder}, 2.9 KiB" in text
-    assert f"scipy {facts['scipy']}" in text
+    assert f"mpi4py {facts['mpi4py']}" in text
 
 
 def test_info_without_a_compiler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

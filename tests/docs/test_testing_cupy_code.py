@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PAGE = (REPOSITORY / "docs" / "testing-cupy-code.md").read_text()
 FILES = dict(re.findall(r'^```py title="([\w.]+)"\n(.*?)^```$', PAGE, re.DOTALL | re.MULTILINE))
-COMMANDS = re.findall(r"^(?:[A-Z_]+=\S+ )*\.venv/bin/python -m tcuda\.emulation -m pytest$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^(?:[A-Z_]+=\S+ )*\.venv/bin/tcuda run -m pytest$", PAGE, re.MULTILINE)
 
 pytestmark = pytest.mark.emulated
 
@@ -28,10 +28,10 @@ pytestmark = pytest.mark.emulated
 def test_the_tests_of_the_page_pass_with_the_commands_of_the_page(command: str, tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
-    variables, _, arguments = command.partition(".venv/bin/python ")
+    variables, _, arguments = command.partition(".venv/bin/tcuda ")
     chosen = dict(variable.split("=") for variable in variables.split())
     done = subprocess.run(
-        [sys.executable, *arguments.split()],
+        [sys.executable, "-m", "tcuda", *arguments.split()],
         cwd=tmp_path,
         env=environment(**chosen),
         capture_output=True,

@@ -452,11 +452,11 @@ def test_a_kernel_takes_time_on_its_stream(xp: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "write", "size", "text"),
     [
-        ("x[32] = 1;", "write", 4, "The access is right after the block of 128 bytes at "),
-        ("x[33] = 1;", "write", 4, "The access is 4 bytes after the block of 128 bytes at "),
-        ("x[0] = x[40];", "read", 4, "The access is 32 bytes after the block of 128 bytes at "),
+        ("x[32] = 1;", "write", 4, "The access is right after the block of 128 bytes of the argument x at "),
+        ("x[33] = 1;", "write", 4, "The access is 4 bytes after the block of 128 bytes of the argument x at "),
+        ("x[0] = x[40];", "read", 4, "The access is 32 bytes after the block of 128 bytes of the argument x at "),
         ("long long wide = 1; memcpy(x + 31, &wide, 8);", "write", 8,
-         "The access begins inside the block of 128 bytes at .* and ends 4 bytes after it."),
+         "The access begins inside the block of 128 bytes of the argument x at .* and ends 4 bytes after it."),
         ("*(int*)4 = 1;", "write", 4, "This is a null pointer."),
         ("*(char*)(1ull << 40) = 1;", "write", 1, "No device has memory at this address. The address may be"),
     ],
@@ -495,9 +495,9 @@ def test_an_index_beyond_the_dynamic_shared_memory_is_refused(index: str, xp: An
 @pytest.mark.parametrize(
     ("index", "text"),
     [
-        (128, "The access is right after the block of 512 bytes at {1:#x}."),
-        (130, "The access is 8 bytes after the block of 512 bytes at {1:#x}."),
-        (-1, "The access is 508 bytes after the block of 512 bytes at {0:#x}."),
+        (128, "The access is right after the block of 512 bytes of the argument x at {1:#x}."),
+        (130, "The access is 8 bytes after the block of 512 bytes of the argument x at {1:#x}."),
+        (-1, "The access is 4 bytes before the block of 512 bytes of the argument x at {1:#x}."),
     ],
 )
 def test_without_the_cache_no_live_block_lies_beside_an_array(index: int, text: str, xp: Any) -> None:

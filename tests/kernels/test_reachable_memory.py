@@ -41,9 +41,9 @@ def neighbours(xp: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("of", "index", "text"),
     [
-        (0, FULL, "The access is right after the block of 512 bytes at {0:#x}."),
-        (0, FULL + 5, "The access is 20 bytes after the block of 512 bytes at {0:#x}."),
-        (1, -1, "The access is 4 bytes before the block of 512 bytes at {1:#x}."),
+        (0, FULL, "The access is right after the block of 512 bytes of the argument x at {0:#x}."),
+        (0, FULL + 5, "The access is 20 bytes after the block of 512 bytes of the argument x at {0:#x}."),
+        (1, -1, "The access is 4 bytes before the block of 512 bytes of the argument x at {1:#x}."),
     ],
 )
 def test_a_neighbour_that_the_kernel_does_not_know_is_refused(of: int, index: int, text: str, xp: Any) -> None:
@@ -269,5 +269,7 @@ except tcuda.AcceleratorError as error:
     print(*error.details.splitlines()[2:], sep="\\n")
 """
     first, second = output_of(program).splitlines()[:2]
-    assert re.fullmatch(r"The access is right after the block of 512 bytes at 0x\w+ \(.*:6\)\.", first)
+    assert re.fullmatch(
+        r"The access is right after the block of 512 bytes of the argument x at 0x\w+ \(.*:6\)\.", first
+    )
     assert re.search(r"in the block of 512 bytes at 0x\w+ \(.*:7\): no argument", second)

@@ -446,4 +446,4 @@ def test_a_function_that_makes_an_array_names_its_operand_as_fill_does(make: str
         with tcuda.stream(side):
             x + 1
     (race,) = report
-    assert race.as_dict()["words"]["sides"][0]["does"] == "writes a"
+    assert race.as_dict()["words"]["sides"][0]["does"] == "writes its argument a"

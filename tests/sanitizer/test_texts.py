@@ -95,7 +95,7 @@ def test_the_whole_text_of_a_race(runtime: Runtime) -> None:
     assert str(race) == (
         "read after write\n"
         f"   {PROGRAM}:12  fill writes memory on main of device 0\n"
-        f"   {PROGRAM}:14  add reads x on side of device 0\n"
+        f"   {PROGRAM}:14  add reads its argument x on side of device 0\n"
         "   both touch elements 0 to 63 of x\n"
         f"   missing: side.wait_stream(main) before {PROGRAM}:14"
     )

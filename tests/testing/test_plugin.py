@@ -53,6 +53,26 @@ def test_pytest_finds_the_plugin() -> None:
     assert found.load() is plugin
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_the_warning_of_an_editable_install_is_left_out(pytester: pytest.Pytester, others: int) -> None:
+    names = ["_editable_skbc_tcuda", "another_module"][: 1 + others]
+    pytester.makeconftest(
+        "import pytest\n"
+        "def pytest_configure(config):\n"
+        f"    for name in {names}:\n"
+        "        text = f'Module already imported so cannot be rewritten; {name}'\n"
+        "        config.issue_config_time_warning(pytest.PytestAssertRewriteWarning(text), 2)\n"
+    )
+    pytester.makepyfile("def test_nothing(): pass")
+    options = ("-p", "no:cacheprovider", "-p", "tcuda.testing.plugin")
+    with pytest.MonkeyPatch.context() as context:
+        context.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        result = pytester.runpytest_subprocess(*options)
+    result.assert_outcomes(passed=1, warnings=others)
+    assert ("another_module" in result.stdout.str()) == bool(others)
+    assert "_editable_skbc_tcuda" not in result.stdout.str()
+
+
 # The options
 
 

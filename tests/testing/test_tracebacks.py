@@ -76,8 +76,8 @@ def test_one_race_fits_one_screen(run: Callable[..., pytest.RunResult]) -> None:
     name = "test_one_race_fits_one_screen.py"
     assert told == [
         "tcuda.sanitizer.CUDASanitizerErrors: read after write",
-        f"{name}:7  fill writes a on main of device 0",
-        f"{name}:9  multiply reads x1 on side of device 0",
+        f"{name}:7  fill writes its argument a on main of device 0",
+        f"{name}:9  multiply reads its argument x1 on side of device 0",
         "both touch elements 0 to 999",
         f"missing: side.wait_stream(main) before {name}:9",
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
 from tcuda._base.errors import AcceleratorError
+from tcuda._base.messages import WITHOUT_GPU
 from tcuda._base.statuses import Status
 from tcuda._runtime.cuda import visible_devices
 from tcuda._runtime.cuda.captured_lines import CapturedLines
@@ -114,8 +115,7 @@ class CudaRuntime:
         except ImportError as error:
             raise RuntimeError(
                 f"CuPy cannot be imported ({error}). On a machine with an NVIDIA GPU, install CuPy: "
-                "pip install cupy-cuda13x, or cupy-cuda12x for CUDA 12. Without a GPU, set TCUDA_RUNTIME=emulated or "
-                "call tcuda.emulation.enable() first."
+                f"pip install cupy-cuda13x, or cupy-cuda12x for CUDA 12. Without a GPU, {WITHOUT_GPU}"
             ) from error
         self._runtime = runtime
         self._cuda_major = driver.get_build_version() // 1000

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tcuda._base.messages import similar
 from tcuda.emulation.devices.strided import Strided, shortened
 from tcuda.emulation.work import creation, refusals
 
@@ -81,15 +82,19 @@ class Operand:
     def admit(self, value: Any) -> Any:
         """Return ``value``, which is not an array of the device, in a form with which the function can work."""
         if not self._each:
-            return self._admit(value)
+            return self.admit_element(value)
         if isinstance(value, (list, tuple)):
-            elements = [item if isinstance(item, Strided) else self._admit(item) for item in value]
+            elements = [
+                item if isinstance(item, Strided) else self.admit_element(item, place)
+                for place, item in enumerate(value)
+            ]
             return tuple(elements) if isinstance(value, tuple) else elements
         if isinstance(value, np.ndarray) and value.ndim:
-            return [self._admit(item) for item in value]
-        return self._admit(value)
+            return [self.admit_element(item, place) for place, item in enumerate(value)]
+        return self.admit_element(value)
 
-    def _admit(self, value: Any) -> Any:
+    def admit_element(self, value: Any, place: int | None = None) -> Any:
+        """Return the element ``place`` of the argument, or the argument itself, in a form for the function."""
         code = self._code(value)
         if code == "+":
             return value if isinstance(value, (bool, int, float, complex, np.generic)) else creation.asarray(value)
@@ -103,9 +108,10 @@ class Operand:
             return value.reshape(())[()]
         if self._number == "+" and hasattr(value, "__cupy_get_ndarray__"):  # A poly1d, for instance, offers an array.
             return value.__cupy_get_ndarray__()
+        parameter = repr(self._name) if place is None else f"element {place} of {self._name!r}"
         refusal = (
-            f"{self._function}() takes an array of the device as {self._name!r}, not {_kind(value)}: make an array of "
-            "it with asarray() first."
+            f"{self._function}() takes an array of the device as {parameter}, not {_kind(value)}: make an array of it "
+            "with asarray() first."
         )
         if code == "m":
             raise OfOtherLibrary(value, AttributeError(refusal))
@@ -371,7 +377,9 @@ class Signature:
                     kind = type(value)
                     if rule is None or kind in rule.simple or (kind is int and rule.whole and -_SHORT < value < _SHORT):
                         continue
-                new = rule.admit(value)
+                rest = place - len(self._rules)
+                is_element = rest >= 0 and isinstance(rule, Operand)
+                new = rule.admit_element(value, rest) if is_element else rule.admit(value)  # type: ignore[union-attr]
                 if new is not value:
                     if admitted is args:
                         admitted = list(args)
@@ -410,7 +418,10 @@ class Signature:
 
     def _refuse_name(self, name: str) -> NoReturn:
         known = ", ".join(repr(known) for known in self._named)
-        raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}; CuPy's has {known or 'none'}.")
+        raise TypeError(
+            f"{self.name}() got an unexpected keyword argument {name!r}; CuPy's has {known or 'none'}."
+            f"{similar(name, self._named)}"
+        )
 
     def _require(self, count: int, kwargs: Mapping[str, Any]) -> None:
         missing = [name for name in self.places[count : self._required] if name not in kwargs]

@@ -165,7 +165,7 @@ def install() -> None:
     if any(name in sys.modules for name in _PACKAGES):
         raise RuntimeError(
             "CuPy has been imported already. Call tcuda.emulation.install_as_cupy() before the first import of CuPy, "
-            "or start the program with python -m tcuda.emulation."
+            "or start the program with tcuda run PROGRAM."
         )
     log.debug("import cupy imports emulated devices from now on.")
     sys.meta_path.insert(0, _Finder())

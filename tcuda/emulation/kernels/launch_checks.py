@@ -242,17 +242,30 @@ class MemoryCheck:
         arguments: bytes,
         ranges: list[tuple[int, int]],
     ) -> None:
+        self._kernel = kernel
         self._device = device
+        self._packed = arguments
         self._reachable = ReachableMemory(device, arguments, ranges, host) if kernel.checks.neighbours else None
 
     def range_or_reason(self, address: int, size: int) -> tuple[int, int] | str:
         """Return the memory around an access; if the kernel may not use the memory, the reason."""
         allowed = memory_access.range_at(self._device, address, size)
         if allowed is None:
-            return memory_access.explain(self._device, address, size)
+            return memory_access.explain(self._device, address, size, self._arguments())
         if self._reachable is not None and not self._reachable.has(*allowed):
-            return memory_access.explain_unreachable(address, size, self._reachable.blocks())
+            return memory_access.explain_unreachable(address, size, self._reachable.blocks(), self._arguments())
         return allowed
+
+    def _arguments(self) -> dict[memory_access.Block, str]:
+        """Return the name of the first argument in each block of memory."""
+        kernel = self._kernel
+        found: dict[memory_access.Block, str] = {}
+        for place, address in kernel_accesses.pointers_of(kernel.parameters, self._packed):
+            block = memory_access.block_at(address)
+            if block is not None:
+                name = kernel_accesses.name_of(place, kernel.parameters, kernel.parameter_names)
+                found.setdefault(block[1:3], name)
+        return found
 
 
 def warn_of_barrier(kernel: LaunchedKernel, waiting: int, returned: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.cells import line_in
 from tcuda._base.statuses import Status
 from tcuda.emulation.devices.driver_error import CUDADriverError
 from tcuda.emulation.kernels.other_orders import words
@@ -65,7 +66,7 @@ def failure(
         order: The order of the blocks and threads.
     """
     kind, text, file, line, function, thread, block = report
-    where = f"{file}:{line}: " if file else ""
+    where = f"{line_in(file, line) or f'{file}:{line}'}: " if file else ""
     inside = f"{function}: " if function else ""
     what = f"Assertion `{text}` failed." if kind == "assert" else text
     what = what or "The kernel called __trap()."
@@ -103,5 +104,5 @@ def _order_text(order: int) -> str:
 
 def _lines_text(lines: Sequence[tuple[str, int] | None]) -> str:
     """Return the lines in words, behind a comma; an empty text if no line is known."""
-    known = dict.fromkeys(f"{file}:{number}" for file, number in filter(None, lines))
+    known = dict.fromkeys(line_in(*line) or f"{line[0]}:{line[1]}" for line in filter(None, lines))
     return f" at {' and '.join(known)}" if known else ""

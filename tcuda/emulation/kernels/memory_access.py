@@ -9,16 +9,20 @@ from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import TypeAlias
 
     from tcuda.emulation.runtime import EmulatedRuntime
+
+    Block: TypeAlias = tuple[int, int]
+    """The beginning and the end of a block of memory."""
 
 _runtime = cast("EmulatedRuntime", cuda)
 _PAGE = 4096
 _POINTER_BYTES = 8
 _UNIT = 512
 _NEAR = 4096
-"""A block that ends this many bytes before a wrong address is likely the block that the kernel meant."""
+"""A block at this distance before or behind a wrong address may be the block that the kernel meant."""
 
 
 def ranges_of_pointers(parameters: Iterable[tuple[str, int, int]], packed: bytes, device: int) -> list[tuple[int, int]]:
@@ -66,39 +70,40 @@ def range_at(device: int, address: int, size: int) -> tuple[int, int] | None:
     return (begin, end) if begin <= address and address + size <= end else None
 
 
-def explain_unreachable(address: int, size: int, reachable: Iterable[tuple[int, int]]) -> str:
+def explain_unreachable(address: int, size: int, reachable: Iterable[Block], arguments: Mapping[Block, str]) -> str:
     """Return a text about an access to memory of an array that the kernel does not know.
 
     Args:
         address: The address of the access.
         size: The bytes of the access.
-        reachable: The beginning and the end of each block that the kernel knows.
+        reachable: The blocks that the kernel knows.
+        arguments: The names of the arguments, by their blocks.
     """
     found = block_at(address)
     assert found is not None
     _, begin, end, _ = found
     other = (
-        f"The memory belongs to another array, in {_named(begin, end)}: no argument of the kernel and no pointer in "
-        "memory that the kernel can reach leads to this block."
+        f"The memory belongs to another array, in {_named((begin, end), {})}: no argument of the kernel and no pointer "
+        "in memory that the kernel can reach leads to this block."
     )
-    near = max(
-        (block for block in reachable if 0 <= address - block[1] < _NEAR), default=None, key=lambda block: block[1]
-    )
-    if near is not None:
-        return f"{_after(address, size, *near)}\n{other}"
-    near = min((block for block in reachable if 0 < block[0] - address <= _NEAR), default=None)
-    if near is not None:
-        return f"{_before(address, *near)}\n{other}"
-    return other
+    near = _nearest(address, size, reachable, arguments)
+    return other if near is None else f"{near}\n{other}"
 
 
-def explain(device: int, address: int, size: int) -> str:
-    """Return a text about the memory at ``address``, which kernels of ``device`` may not use."""
+def explain(device: int, address: int, size: int, arguments: Mapping[Block, str]) -> str:
+    """Return a text about the memory at ``address``, which kernels of ``device`` may not use.
+
+    Args:
+        device: The index of the device.
+        address: The address of the access.
+        size: The bytes of the access.
+        arguments: The names of the arguments, by their blocks.
+    """
     if address < _PAGE:
         return "This is a null pointer."
     found = block_at(address)
     if found is None:
-        return _behind(address, address) or (
+        return _nearest(address, size, _around(address, address), arguments) or (
             "No device has memory at this address. The address may be of the host, or beyond the dynamic shared memory "
             "of the launch."
         )
@@ -108,9 +113,13 @@ def explain(device: int, address: int, size: int) -> str:
             f"The memory is on device {owner}, and device {device} has no access to it. Copy the array to "
             f"device {device} first, or enable the access with deviceEnablePeerAccess()."
         )
+    own = (begin, end)
     if free:
-        return _behind(begin, address) or "The memory is free: its block was freed before the launch."
-    return _after(address, size, begin, end)
+        near = None if own in arguments else _nearest(address, size, _around(begin, end), arguments)
+        return near or "The memory is free: its block was freed before the launch."
+    # The address is in the rest of a block, behind the bytes of its array.
+    blocks = [own] if own in arguments else [own, *_around(begin, address)]
+    return _nearest(address, size, blocks, arguments) or _after(address, size, own, arguments)
 
 
 def block_at(address: int) -> tuple[int, int, int, bool] | None:
@@ -125,33 +134,44 @@ def block_at(address: int) -> tuple[int, int, int, bool] | None:
     return owner, block[0], block[0] + block[1], not block[3]
 
 
-def _behind(place: int, address: int) -> str | None:
-    """Return a text about the block before ``place``, if the block ends near ``address``."""
-    # Blocks of the driver begin at whole units, so the second search meets each block.
-    for candidate in (place - 1, *range((place - 1) // _UNIT * _UNIT, place - _NEAR - _UNIT, -_UNIT)):
-        found = block_at(candidate)
-        if found is not None:
-            _, begin, end, free = found
-            if not free and 0 <= address - end < _NEAR:
-                return _after(address, 1, begin, end)
-    return None
+def _around(begin: int, end: int) -> Iterator[Block]:
+    """Yield the last block near the addresses before ``begin``, and the first block near those from ``end`` on."""
+    # Blocks of the driver begin at whole units, so each search meets each block.
+    before = (begin - 1, *range((begin - 1) // _UNIT * _UNIT, begin - _NEAR - _UNIT, -_UNIT))
+    behind = range(end // _UNIT * _UNIT + _UNIT * (end % _UNIT > 0), end + _NEAR + 1, _UNIT)
+    for places in (before, behind):
+        for place in places:
+            found = block_at(place)
+            if found is not None and not found[3]:
+                yield found[1:3]
+                break
 
 
-def _before(address: int, begin: int, end: int) -> str:
-    return f"The access is {begin - address} bytes before {_named(begin, end)}."
+def _nearest(address: int, size: int, blocks: Iterable[Block], arguments: Mapping[Block, str]) -> str | None:
+    """Return a text about the block nearest to an access; None if no block is near."""
+    distances = {block: address - block[1] if address >= block[0] else block[0] - address for block in blocks}
+    near = [block for block, distance in distances.items() if distance < _NEAR]
+    if not near:
+        return None
+    block = min(near, key=lambda block: (distances[block], block not in arguments))
+    if address >= block[0]:
+        return _after(address, size, block, arguments)
+    return f"The access is {block[0] - address} bytes before {_named(block, arguments)}."
 
 
-def _after(address: int, size: int, begin: int, end: int) -> str:
-    block = _named(begin, end)
+def _after(address: int, size: int, block: Block, arguments: Mapping[Block, str]) -> str:
+    name, end = _named(block, arguments), block[1]
     if address < end:
-        return f"The access begins inside {block} and ends {address + size - end} bytes after it."
+        return f"The access begins inside {name} and ends {address + size - end} bytes after it."
     distance = f"{address - end} bytes" if address > end else "right"
-    return f"The access is {distance} after {block}."
+    return f"The access is {distance} after {name}."
 
 
-def _named(begin: int, end: int) -> str:
+def _named(block: Block, arguments: Mapping[Block, str]) -> str:
     """Return the words for a block, with the line that has allocated the block if its stack is noted."""
-    name = f"the block of {end - begin} bytes at {begin:#x}"
+    begin, end = block
+    of = f" of the argument {arguments[block]}" if block in arguments else ""
+    name = f"the block of {end - begin} bytes{of} at {begin:#x}"
     found = _runtime.memoryAt(begin)
     place = None if found is None or found[0] < 0 else place_of(ledger().stack_of(found[0], begin))
     return name if place is None else f"{name} ({place.filename}:{place.line})"

@@ -649,8 +649,25 @@ def test_functions_about_attributes_run_no_kernel_and_return_no_array(runtime):
     ],
 )
 def test_a_refusal_says_that_an_argument_must_be_an_array(call, error):
-    with pytest.raises(error, match=r"takes an array of the device as '\w+', not an object of <class 'list'>: make an"):
+    with pytest.raises(
+        error, match=r"takes an array of the device as .*'\w+', not an object of <class 'list'>: make an"
+    ):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "element"),
+    [
+        (lambda a, b: xp.concatenate([a, b]), "element 1 of 'tup'"),
+        (lambda a, b: np.concatenate([b, a]), "element 0 of 'tup'"),
+        (lambda a, b: xp.stack((a, a, b)), "element 2 of 'tup'"),
+        (lambda a, b: xp.select([a > 0], [b]), "element 0 of 'choicelist'"),
+        (lambda a, b: xp.meshgrid(a, b), "element 1 of 'xi'"),
+    ],
+)
+def test_a_refusal_names_the_element_of_a_sequence(call, element):
+    with pytest.raises((TypeError, ValueError), match=f"takes an array of the device as {element}, not an object of"):
+        call(xp.ones(3), np.ones(3))
 
 
 def test_calls_with_arrays_of_the_host_alone_go_to_numpy():
@@ -808,3 +825,8 @@ def test_strides_of_a_new_array_stay_within_its_memory():
     for strides in ((20, 4), (-12, 4), (4,)):
         with pytest.raises(ValueError, match="strides"):
             xp.ndarray((2, 3), "f4", strides=strides)
+
+
+def test_a_mistyped_name_of_a_parameter_is_told_with_the_name_that_was_meant():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'axes'.* Did you mean axis\?"):
+        xp.sum(xp.ones(3), axes=0)

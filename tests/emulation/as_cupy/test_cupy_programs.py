@@ -52,14 +52,16 @@ raise SystemExit(3)
 """
 
 
-def run(folder: Path, *arguments: str, stdin: str | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, *arguments: str, stdin: str | None = None, command: str = "tcuda.emulation", **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command in ``folder``, which has packages with the names of CuPy that fail when they are imported."""
     installed = folder / "installed"
     for name in ("cupy", "cupyx", "cupy_backends"):
         (installed / name).mkdir(parents=True, exist_ok=True)
         (installed / name / "__init__.py").write_text(INSTALLED)
     return subprocess.run(
-        [sys.executable, "-m", "tcuda.emulation", *arguments],
+        [sys.executable, "-m", *command.split(), *arguments],
         cwd=folder,
         env=environment(PYTHONPATH=str(installed), **variables),
         input=stdin,
@@ -151,7 +153,7 @@ def test_modules_that_emulated_devices_lack_are_not_taken_from_an_installed_cupy
         ([], {}, "give the program to run, or -m and a module, or -c and code"),
         (["-m"], {}, "give the name of a module after -m"),
         (["-c"], {}, "give code after -c"),
-        (["--raise", "program.py"], {}, "unknown option '--raise'"),
+        (["--raise", "program.py"], {}, "unrecognized arguments: --raise"),
         (["missing.py"], {}, "No such file or directory: 'missing.py'"),
         (["program.py"], {"TCUDA_RUNTIME": "cuda"}, "TCUDA_RUNTIME is 'cuda'; this command needs 'emulated'"),
         (["program.py"], {"TCUDA_RUNTIME": "gpu"}, "TCUDA_RUNTIME is 'gpu'; it can be 'cuda', 'emulated' or 'auto'"),
@@ -162,11 +164,18 @@ def test_bad_usage_ends_the_command_before_the_program(arguments, variables, mes
     (tmp_path / "program.py").write_text("print('runs')")
     done = run(tmp_path, *arguments, **variables)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        "usage: python -m tcuda.emulation (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]\n"
-    )
+    assert done.stderr.startswith("usage: python -m tcuda.emulation [options] (PROGRAM | -m MODULE | -c CODE | -)")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["tcuda run", "tcuda.emulation"])
+def test_the_option_chooses_the_number_of_devices(command, tmp_path):
+    code = "import cupy; print(cupy.cuda.runtime.getDeviceCount())"
+    for option, count in ((), "1"), (("--emulated",), "2"), (("--emulated=3",), "3"):
+        done = run(tmp_path, *option, "-c", code, command=command)
+        assert (done.returncode, done.stdout) == (0, f"{count}\n"), done.stderr
+    assert run(tmp_path, "-c", code, command=command, TCUDA_EMULATED_DEVICES="4").stdout == "4\n"
 
 
 def test_help_names_the_variables_of_the_environment(tmp_path):

@@ -27,6 +27,19 @@ def test_a_raw_index_outside_of_the_array_is_an_error_that_names_the_thread() ->
     assert "by thread (3, 0, 0) of block (0, 0, 0)" in str(caught.value)
 
 
+@pytest.mark.parametrize("has_neighbour", [False, True])
+def test_an_index_before_the_array_is_told_with_the_argument_and_the_line(*, has_neighbour: bool) -> None:
+    kernel = xp.ElementwiseKernel("raw T x", "T y", "y = x[i] - x[i - 1]", "diff")
+    arrays = [xp.ones(10) for _ in range(8 if has_neighbour else 1)]  # most of them lie behind one of the others
+    x = max(arrays, key=lambda array: array.data.ptr)
+    with pytest.raises(tcuda.AcceleratorError) as caught, synchronized():
+        kernel(x, size=10)
+    lines = str(caught.value).splitlines()
+    assert lines[3] == "    in diff at line 1 of the operation of diff, by thread (0, 0, 0) of block (0, 0, 0)."
+    told = f"The access is 8 bytes before the block of 80 bytes of the argument x at {x.data.ptr:#x}"
+    assert lines[4].startswith((f"{told}.", f"{told} ("))  # with the line of the allocation if the history is recorded
+
+
 @pytest.mark.eager
 def test_memory_that_was_freed_is_not_read() -> None:
     kernel = xp.ElementwiseKernel("uint64 address", "float64 y", "y = *(double*)address", "stale", no_return=True)

@@ -103,8 +103,8 @@ def test_a_race_is_found_and_named(sanitize: Sanitize) -> None:
     assert (done.returncode, done.stdout) == (1, "the program ends\n")
     lines = [line.strip() for line in done.stderr.splitlines()]
     assert f"missing: {MISSING}" in lines
-    assert "program.py:10  fill writes a on main of device 0" in lines
-    assert "program.py:12  add reads x1 on side of device 0" in lines
+    assert "program.py:10  fill writes its argument a on main of device 0" in lines
+    assert "program.py:12  add reads its argument x1 on side of device 0" in lines
     assert re.fullmatch(r"\d races, seen \d+ times, in \d+ operations\.", lines[-1])
 
 
@@ -655,8 +655,10 @@ def test_the_summary_names_the_capture_and_the_launch(capsys: pytest.CaptureFixt
     found["current"]["launch_stack"] = [{"name": "f", "filename": "/a/b.py", "line": 40}]
     lines = summary(report(found), capsys)
     file = found["before"]["file"]
-    assert f"   {file}:14  multiply reads a on side of device 0, in the graph launched at /a/b.py:40" in lines
-    assert f"   {file}:12  add writes out on main of device 0" in lines
+    assert (
+        f"   {file}:14  multiply reads its argument a on side of device 0, in the graph launched at /a/b.py:40" in lines
+    )
+    assert f"   {file}:12  add writes its argument out on main of device 0" in lines
 
 
 def test_no_text_of_a_program_controls_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,8 +94,8 @@ def test_a_browser_shows_what_is_missing(show: Callable[..., Document]) -> None:
         "Missingside.wait_stream(main) before train.py:14The stream side does not wait for the stream main."
     ]
     assert words_of(document, "p", "what") == [
-        "add writes out on main of device 0",
-        "multiply reads a on side of device 0",
+        "add writes its argument out on main of device 0",
+        "multiply reads its argument a on side of device 0",
         "Both touch elements 0 to 63",
     ]
     assert words_of(document, "p", "place") == [f"{FILE}:12", f"{FILE}:14"]
@@ -139,8 +139,8 @@ def test_a_browser_draws_the_timeline(show: Callable[..., Document]) -> None:
         ["", "main", "records event A", "train.py:9"],
         ["", "side", "waits for event A", "train.py:10"],
         ["11", "side", "copy", "train.py:11"],
-        ["12", "main", "add, writes out", "train.py:12"],
-        ["14", "side", "multiply, reads a", "train.py:14"],
+        ["12", "main", "add, writes its argument out", "train.py:12"],
+        ["14", "side", "multiply, reads its argument a", "train.py:14"],
     ]
     assert len(re.findall(r'<path class="missing"', document.body)) == 1
     assert len(re.findall(r'<g class="step work access"', document.body)) == 2
@@ -220,8 +220,8 @@ def test_a_browser_draws_what_the_host_waits_for(show: Callable[..., Document]) 
 def test_accesses_without_steps_around_them_are_drawn(show: Callable[..., Document]) -> None:
     document = show(several(), "#races/2")
     assert timeline(document) == [
-        ["20", "the host", "host_read, reads a", "train.py:20"],
-        ["21", "main", "fill, writes out", "train.py:21"],
+        ["20", "the host", "host_read, reads its argument a", "train.py:20"],
+        ["21", "main", "fill, writes its argument out", "train.py:21"],
     ]
     assert words_of(document, "div", "fix") == ["MissingThe stream side does not wait for the stream main."]
 
@@ -248,8 +248,8 @@ def test_the_branches_of_a_graph_have_lanes_of_their_own(show: Callable[..., Doc
         ["1", "main", "ones"],
         ["", "the host", "waits for device 0"],
         ["2", "main", "graph"],
-        ["3", "main", "add, reads a"],
-        ["4", "main, another branch", "fill, writes out"],
+        ["3", "main", "add, reads its argument a"],
+        ["4", "main, another branch", "fill, writes its argument out"],
         ["5", "main", "later"],
     ]
 

@@ -36,6 +36,12 @@ def with_host(content: dict[str, Any], size: int = 40 * MIB) -> dict[str, Any]:
     return {**content, "host_segments": segments, "host_trace": trace}
 
 
+def test_the_command_says_how_many_segments_are_page_locked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "snapshot.pickle", with_host(two_devices()))
+    assert main(["memory-viz", str(path)]) == 0
+    assert " events, 5 segments (2 of them page-locked), " in capsys.readouterr().out
+
+
 def test_page_locked_memory_comes_after_the_devices() -> None:
     found, stacks = devices(with_host(two_devices()))
     assert [device.index for device in found] == [0, 1, HOST]
@@ -101,7 +107,9 @@ def test_the_command_names_page_locked_memory(tmp_path: Path, capsys: pytest.Cap
     second = write(tmp_path / "second.pickle", with_host(snapshot(), 50 * MIB))
     assert main(["memory-viz", str(first), "--compare", str(second)]) == 0
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0].endswith("2 segments, 41.0 MiB allocated at the peak in page-locked host memory")
+    assert lines[0].endswith(
+        "2 segments (2 of them page-locked), 41.0 MiB allocated at the peak in page-locked host memory"
+    )
     start = lines.index("Page-locked host memory, from first.pickle to second.pickle:")
     assert lines[start + 1] == "+10.0 MiB at the peak, from 41.0 MiB to 51.0 MiB"
 

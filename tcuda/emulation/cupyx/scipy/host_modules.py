@@ -39,7 +39,7 @@ def require_scipy(name: str) -> None:
         ImportError: SciPy is not installed.
     """
     if not has_scipy():
-        _refuse(name)
+        raise _refusal(name)
 
 
 def stands_in(member: Any) -> bool:
@@ -47,8 +47,8 @@ def stands_in(member: Any) -> bool:
     return getattr(member, "__module__", None) == __name__
 
 
-def _refuse(name: str) -> NoReturn:
-    raise ImportError(
+def _refusal(name: str) -> ImportError:
+    return ImportError(
         f"Emulated devices compute cupyx.scipy with SciPy, which is not installed, and here they need scipy.{name}: "
         "pip install scipy, or install tcuda[emulation].",
         name="scipy",
@@ -62,15 +62,16 @@ class _StandIn(ModuleType):
         if name.startswith("_"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         path = f"{self.__name__}.{name}"
+
+        def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+            raise _refusal(path)
+
         if name.endswith("Warning") or name == "BadCoefficients":
             made: Any = type(name, (UserWarning,), {})
         elif name[0].isupper() or name in _CLASSES:
-            made = type(name, (), {"__new__": lambda *_, **__: _refuse(path)})
+            made = type(name, (), {"__new__": refuse})
         else:
-
-            def made(*args: Any, **kwargs: Any) -> NoReturn:
-                _refuse(path)
-
+            made = refuse
             made.__name__ = made.__qualname__ = name
         made.__module__ = __name__
         made.__doc__ = f"``cupyx.scipy.{path}``, which needs SciPy."

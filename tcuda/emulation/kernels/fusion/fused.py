@@ -9,8 +9,9 @@ import numpy as np
 
 from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.kernels.fusion.trace import FusionTrace
-from tcuda.emulation.kernels.names import require_name
+from tcuda.emulation.kernels.names import is_valid_kernel_name
 from tcuda.emulation.kernels.parts.array_layouts import broadcast_shape
+from tcuda.emulation.rtc.errors import CompileException
 from tcuda.emulation.work import active_trace, numpy_work, passed_marks
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ class Fusion:
         """Call the function, with one kernel for all of its operations on arrays.
 
         Raises:
+            CompileException: The name is no name for a kernel, such as the name of a lambda expression.
             TypeError: An argument is neither an array of the device nor a scalar nor None, or the function cannot be
                 fused.
-            ValueError: An array is not on the current device, the shapes do not fit together, or the name is no name
-                for a kernel, such as the name of a lambda expression.
+            ValueError: An array is not on the current device, or the shapes do not fit together.
         """
         arrays = [arg for arg in args if isinstance(arg, Strided)]
         if active_trace.current() is not None or not arrays:
@@ -72,13 +73,17 @@ class Fusion:
 
     def _traced(self, args: tuple[Any, ...]) -> Program:
         """Return the operations of the function; a function that once needs several shapes stays so, as in CuPy."""
-        require_name(self.name)
-        if self._one_shape:
+        has_name = is_valid_kernel_name(self.name)
+        if self._one_shape and has_name:
             try:
                 return FusionTrace(True).trace(self.func, args)
             except Exception:
                 self._one_shape = False
-        return FusionTrace(False).trace(self.func, args)
+        program = FusionTrace(False).trace(self.func, args)
+        if not has_name:  # as CuPy, whose compiler refuses the name after the function has run
+            message = f"{self.name!r} is no name of a kernel. Give a name: cupy.fuse(kernel_name='fused')(function)."
+            raise CompileException(message, "", "kernel.cu", ())
+        return program
 
     def _run(self, program: Program, args: tuple[Any, ...], arrays: list[Strided]) -> Any:
         common = broadcast_shape([array.shape for array in arrays]) if program.one_shape else ()
