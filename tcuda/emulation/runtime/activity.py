@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from tcuda.emulation.runtime.clock import Clock
 
 _KEPT = 4096
-"""The number of operations from which on older ones become a part of a sum."""
+"""The number of operations from which on older ones become a part of a sum, at the next wait of the host."""
+_MOST = 1_000_000
+"""The operations that a device keeps until the host waits. Newer ones replace older ones, so that memory is bounded."""
 
 
 class Activity(deque[tuple[int, int]]):
@@ -22,18 +24,19 @@ class Activity(deque[tuple[int, int]]):
     """
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__()
+        # The method `append` stays that of the deque: every operation calls the method, and Python code would be slow.
+        super().__init__(maxlen=_MOST)
         self._clock = clock
+        clock._activities.append(self)
         self._summed = 0
         """The nanoseconds of work before ``_until``."""
         self._until = 0
-        self._most = _KEPT
+        self._enough = _KEPT
 
-    def append(self, operation: tuple[int, int]) -> None:
-        """Add an operation. The caller holds the lock of the clock."""
-        super().append(operation)
-        if len(self) > self._most:
-            self._shorten()
+    def shorten(self) -> None:
+        """Keep fewer operations if there are many. The caller holds the lock of the clock."""
+        if len(self) > self._enough:
+            self._sum_up()
 
     def within(self, start: int, end: int) -> int:
         """Return the nanoseconds of work from ``start`` to ``end``, without operations that are in the sum only."""
@@ -42,24 +45,29 @@ class Activity(deque[tuple[int, int]]):
     def until(self, now: int) -> int:
         """Return the nanoseconds of work from the beginning to ``now``, the present time."""
         with self._clock._lock:
-            return self._summed + _covered(self._found(), self._until, now)
+            self._add_until(self._found(), now)
+            return self._summed
 
     def _found(self) -> list[tuple[int, int]]:
         with self._clock._lock:  # other threads add operations meanwhile
             return list(self)
 
-    def _shorten(self) -> None:
+    def _add_until(self, found: list[tuple[int, int]], now: int) -> None:
+        """Let the sum have the work until ``now``. Later operations start later, so that the sum stays right."""
+        self._summed += _covered(found, self._until, now)
+        self._until = now
+
+    def _sum_up(self) -> None:
         """Join operations without a gap, and leave out those that are complete, which the sum has."""
         now = self._clock.now()
         # A garbage collection may add an operation meanwhile, so that no operation may be removed unseen.
         found = [self.popleft() for _ in range(len(self))]
-        self._summed += _covered(found, self._until, now)
-        self._until = now
+        self._add_until(found, now)
         joined = deque(_joined(found))
         while len(joined) > _KEPT // 2 and joined[0][1] <= now:
             joined.popleft()
         self.extendleft(reversed(joined))
-        self._most = max(_KEPT, 2 * len(joined))
+        self._enough = max(_KEPT, 2 * len(joined))
 
 
 def _joined(intervals: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

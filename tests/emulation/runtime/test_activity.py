@@ -27,7 +27,7 @@ def test_operations_with_gaps_that_are_complete(clock: Clock, activity: Activity
     for _ in range(MANY):
         now = clock.now()
         activity.append((now, now + 10))
-        clock.advance(30)
+        clock.wait_until(now + 30)
     assert activity.until(clock.now()) == 10 * MANY
     assert len(activity) < MANY
 
@@ -36,16 +36,16 @@ def test_operations_that_are_queued_in_one_stream(clock: Clock, activity: Activi
     for place in range(MANY):
         activity.append((10 * place, 10 * place + 10))
     assert activity.until(clock.now()) == 0
-    assert activity.until(clock.advance(105)) == 105
-    assert activity.until(clock.advance(10 * MANY)) == 10 * MANY
+    assert activity.until(clock.wait_until(105)) == 105
+    assert activity.until(clock.wait_until(10 * MANY)) == 10 * MANY
     assert len(activity) < MANY
 
 
 def test_operations_that_are_queued_with_gaps(clock: Clock, activity: Activity) -> None:
     for place in range(MANY):
         activity.append((30 * place, 30 * place + 10))
-    assert activity.until(clock.advance(30 * MANY // 2)) == 10 * MANY // 2
-    assert activity.until(clock.advance(30 * MANY // 2)) == 10 * MANY
+    assert activity.until(clock.wait_until(30 * MANY // 2)) == 10 * MANY // 2
+    assert activity.until(clock.wait_until(30 * MANY)) == 10 * MANY
 
 
 def test_operations_of_two_streams_that_overlap(clock: Clock, activity: Activity) -> None:
@@ -53,7 +53,7 @@ def test_operations_of_two_streams_that_overlap(clock: Clock, activity: Activity
         now = clock.now()
         activity.append((now, now + 20))
         activity.append((now + 10, now + 30))
-        clock.advance(40)
+        clock.wait_until(now + 40)
     assert activity.until(clock.now()) == 30 * MANY
 
 
@@ -61,7 +61,7 @@ def test_the_latest_operations_are_kept_for_the_share_of_time(clock: Clock, acti
     for _ in range(MANY):
         now = clock.now()
         activity.append((now, now + 10))
-        clock.advance(30)
+        clock.wait_until(now + 30)
     end = clock.now()
     assert activity.within(end - 30_000, end) == 10_000
 
@@ -90,3 +90,11 @@ def test_intervals_are_joined_where_no_gap_is_between() -> None:
 )
 def test_the_union_of_intervals_within_0_and_100(intervals: list[tuple[int, int]], expected: int) -> None:
     assert _covered(intervals, 0, 100) == expected
+
+
+def test_the_sum_never_falls_if_old_operations_are_forgotten(clock: Clock, activity: Activity) -> None:
+    activity.append((0, 10))
+    clock.advance(10)
+    assert activity.until(clock.now()) == 10
+    activity.clear()
+    assert activity.until(clock.now()) == 10
