@@ -1,4 +1,4 @@
-"""Telemetry of the devices: utilisation, temperature, power, clock rate, memory and processes (NVML).
+"""Telemetry of the devices: utilisation, temperature, power, energy, clock rate, memory and processes (NVML).
 
 tcuda finds a device in NVML by the UUID that CUDA gives the device. So the device is right under any
 ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER``. torch parses the first variable and ignores the second, and can ask
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TEMPERATURE_GPU = 0  # NVML_TEMPERATURE_GPU: the sensor on the die
 _CLOCK_SM = 1  # NVML_CLOCK_SM
+_WITHOUT_COUNTER = (3, 13)  # NVML_ERROR_NOT_SUPPORTED, and NVML_ERROR_FUNCTION_NOT_FOUND of an old driver
 
 
 _HAS_PYNVML = True
@@ -131,6 +132,24 @@ def power_draw(device: DeviceArgument = None) -> int:
         True
     """
     return int(_ask("nvmlDeviceGetPowerUsage", device))
+
+
+def total_energy(device: DeviceArgument = None) -> int:
+    """Return the energy that the whole board has used since the driver was loaded, in millijoules.
+
+    Raises:
+        RuntimeError: The device is not visible, or NVML has no answer for it.
+        ValueError: ``device`` is not a CUDA device, or has no counter of energy.
+    """
+    try:
+        return int(_ask("nvmlDeviceGetTotalEnergyConsumption", device))
+    except RuntimeError as error:
+        if getattr(error.__cause__, "value", None) not in _WITHOUT_COUNTER:
+            raise
+        raise ValueError(
+            f"The device has no counter of energy, which NVML has for GPUs since Volta: {error} Read "
+            "tcuda.power_draw() at intervals in place of the counter."
+        ) from error
 
 
 def clock_rate(device: DeviceArgument = None) -> int:

@@ -1,8 +1,9 @@
-"""The part of a program that a profiler records (``torch.cuda.profiler``), and timelines.
+"""The part of a program that a profiler records (``torch.cuda.profiler``), timelines, and energy.
 
 A profiler that was told to wait collects from :func:`start` to :func:`stop`: Nsight Systems with
 ``nsys profile --capture-range=cudaProfilerApi``, Nsight Compute with ``ncu --profile-from-start off``. Without a
-profiler, these calls do nothing. :func:`trace` needs no profiler, and writes a timeline.
+profiler, these calls do nothing. :func:`trace` needs no profiler, and writes a timeline. :class:`energy` needs no
+profiler either, and measures the energy that a device uses.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from tcuda._base.public_names import public_names
 from tcuda._device._cudart import check_error, cudart
+from tcuda.profiler._energy import energy
 from tcuda.profiler._trace import trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["profile", "start", "stop", "trace"]
+__all__ = ["energy", "profile", "start", "stop", "trace"]
 __dir__ = public_names(__name__)
 
 

@@ -20,6 +20,7 @@ RANGES = [
     (_nvml.memory_usage, 0, 100),
     (_nvml.temperature, 5, 120),
     (_nvml.power_draw, 1_000, 2_000_000),
+    (_nvml.total_energy, 0, 1 << 63),
     (_nvml.clock_rate, 50, 10_000),
     (_nvml.device_memory_used, 0, 1 << 42),
 ]
@@ -124,6 +125,10 @@ class FakeNvml:
         self._enter("nvmlDeviceGetPowerUsage")
         return 50 + handle
 
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle):
+        self._enter("nvmlDeviceGetTotalEnergyConsumption")
+        return 80 + handle
+
     def nvmlDeviceGetClockInfo(self, handle, type):
         self._enter("nvmlDeviceGetClockInfo")
         assert type == pynvml.NVML_CLOCK_SM
@@ -170,7 +175,7 @@ def nvml(monkeypatch):
 @pytest.mark.parametrize(("device", "handle"), [(0, 2), ("cuda:1", 0), (None, 0), (2, 7)])
 def test_a_device_is_found_by_its_uuid(nvml, device, handle):
     readings = [query(device) for query in QUERIES]
-    assert readings[:-1] == [tens + handle for tens in (10, 20, 40, 50, 60, 30)]
+    assert readings[:-1] == [tens + handle for tens in (10, 20, 40, 50, 80, 60, 30)]
     assert readings[-1] == f"GPU:{handle}\nno processes are running"
     assert _nvml._get_pynvml_handler(device) == handle
 
@@ -217,15 +222,22 @@ def test_a_refused_device_does_not_affect_later_calls(nvml):
 @every_query
 def test_an_error_of_nvml_is_raised_with_nvmls_text(nvml, query):
     nvml.failing = {
-        name: pynvml.NVML_ERROR_NOT_SUPPORTED
+        name: pynvml.NVML_ERROR_NO_PERMISSION
         for name in dir(nvml)
         if name.startswith("nvmlDeviceGet") and name != "nvmlDeviceGetHandleByUUID"
     }
     with pytest.raises(
-        RuntimeError, match=r"^nvmlDeviceGet\w+ failed for device 2: NVML says 'Not Supported'\.$"
+        RuntimeError, match=r"^nvmlDeviceGet\w+ failed for device 2: NVML says 'Insufficient Permissions'\.$"
     ) as caught:
         query(2)
-    assert isinstance(caught.value.__cause__, pynvml.NVMLError_NotSupported)
+    assert isinstance(caught.value.__cause__, pynvml.NVMLError_NoPermission)
+
+
+@pytest.mark.parametrize("status", [pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND])
+def test_a_device_without_a_counter_of_energy_is_refused_with_the_reason(nvml, status):
+    nvml.failing["nvmlDeviceGetTotalEnergyConsumption"] = status
+    with pytest.raises(ValueError, match=r"device 2: NVML says '.*'\. Read tcuda\.power_draw\(\) at intervals"):
+        _nvml.total_energy(2)
 
 
 def test_a_device_that_nvml_does_not_know_is_an_error(nvml):

@@ -1,7 +1,8 @@
 """NVML for emulated devices: the part of ``pynvml`` that tcuda uses, answered from the emulated clock and memory.
 
 Utilisation is the share of time in which a device worked. Temperature, power and clock rate follow utilisation in a
-straight line from an idle to a busy value. These figures show a program at work, but predict no GPU.
+straight line from an idle to a busy value. The energy is the integral of this power over time. These figures show a
+program at work, but predict no GPU.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from tcuda.emulation.runtime.costs import CLOCK_KHZ
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from tcuda.emulation.runtime.clock import Clock
     from tcuda.emulation.runtime.devices import EmulatedDevice
 
 SAMPLE_PERIOD = 1_000_000_000
 """Nanoseconds of emulated time that utilisation looks back on."""
+
+_NANOSECONDS = 1_000_000_000
+"""Nanoseconds in a second."""
 
 _TEMPERATURE_GPU = 0  # NVML_TEMPERATURE_GPU
 _CLOCK_SM = 1  # NVML_CLOCK_SM
@@ -183,6 +187,14 @@ class EmulatedNvml:
         """Return the power draw in milliwatts."""
         return MILLIWATTS.at(self._busy_percent(handle))
 
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: EmulatedDevice) -> int:
+        """Return the energy since the beginning of the emulated time, in millijoules."""
+        activity = self._device(handle).activity
+        with self._clock._lock:
+            now = self._clock.now()
+            busy = activity.until(now)
+        return (MILLIWATTS.idle * (now - busy) + MILLIWATTS.busy * busy) // _NANOSECONDS
+
     def nvmlDeviceGetClockInfo(self, handle: EmulatedDevice, type: int) -> int:
         """Return the clock rate of the multiprocessors in megahertz.
 
@@ -199,11 +211,10 @@ class EmulatedNvml:
         return [ProcessInfo(os.getpid(), used)] if used else []
 
     def _busy_percent(self, handle: EmulatedDevice) -> int:
-        # The copy is needed because other threads add to the original meanwhile.
-        activity = self._device(handle).activity.copy()
+        activity = self._device(handle).activity
         end = self._clock.now()
         start = max(0, end - SAMPLE_PERIOD)
-        return 100 * _covered(activity, start, end) // (end - start) if end else 0
+        return 100 * activity.within(start, end) // (end - start) if end else 0
 
     def _device(self, handle: EmulatedDevice) -> EmulatedDevice:
         self._require_initialized()
@@ -214,15 +225,3 @@ class EmulatedNvml:
     def _require_initialized(self) -> None:
         if not self._initialized:
             raise NVMLError_Uninitialized
-
-
-def _covered(intervals: Iterable[tuple[int, int]], start: int, end: int) -> int:
-    """Return how much of the time from ``start`` to ``end`` lies in at least one of ``intervals``."""
-    covered = 0
-    for first, last in sorted(intervals):
-        start = max(start, first)  # the time before is counted already, or lies in no interval
-        stop = min(last, end)
-        if stop > start:
-            covered += stop - start
-            start = stop
-    return covered

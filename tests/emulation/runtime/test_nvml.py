@@ -9,7 +9,6 @@ import pytest
 from tcuda import _runtime
 from tcuda._device import _nvml
 from tcuda.emulation.runtime import EmulatedRuntime
-from tcuda.emulation.runtime.nvml import _covered
 
 pytestmark = pytest.mark.emulated
 
@@ -105,26 +104,20 @@ def test_utilisation_counts_one_device_only(emulated, nvml, handle):
     assert nvml.nvmlDeviceGetUtilizationRates(handle).gpu == 0
 
 
-@pytest.mark.parametrize(
-    ("intervals", "expected"),
-    [
-        ([], 0),
-        ([(10, 20)], 10),
-        ([(0, 5), (95, 100)], 10),
-        ([(10, 20), (20, 30)], 20),
-        ([(10, 20), (15, 30)], 20),
-        ([(10, 50), (20, 30), (40, 60)], 50),
-        ([(40, 60), (10, 20)], 30),
-        ([(10, 20), (10, 20)], 10),
-        ([(-50, 10)], 10),
-        ([(-50, -10)], 0),
-        ([(90, 150)], 10),
-        ([(100, 150)], 0),
-        ([(-50, 150), (20, 30)], 100),
-    ],
-)
-def test_the_union_of_intervals_within_0_and_100(intervals, expected):
-    assert _covered(intervals, 0, 100) == expected
+def test_energy_is_the_power_over_the_time(emulated, nvml, handle):
+    assert nvml.nvmlDeviceGetTotalEnergyConsumption(handle) == 0
+    emulated.sleep(SECOND, 0)
+    emulated.clock.wait_until(SECOND // 2 + CALL)  # in the middle of the work
+    assert nvml.nvmlDeviceGetTotalEnergyConsumption(handle) == 350_000  # millijoules: 700 W for half a second
+    emulated.clock.advance(SECOND // 2 + SECOND)  # the work ends, and a second without work passes
+    assert nvml.nvmlDeviceGetTotalEnergyConsumption(handle) == 770_000
+
+
+def test_energy_counts_one_device_only(emulated, nvml, handle):
+    emulated.setDevice(1)
+    emulated.sleep(SECOND, 0)
+    emulated.deviceSynchronize()
+    assert nvml.nvmlDeviceGetTotalEnergyConsumption(handle) == 70_000
 
 
 def test_memory_belongs_to_the_device(emulated, nvml, handle):
