@@ -101,6 +101,8 @@ _ELEMENTS = {
     "ushort": np.uint16,
 }
 """The types of elements; other elements are unsigned numbers of 32 bits."""
+_WHOLE_GRID = re.compile(r"\bthis_grid\s*\(|\bgrid_group\b")
+"""The groups of a whole grid, whose barrier needs a cooperative launch."""
 _DECLARED = re.compile(r"__device__\s+([\w\s]+?[\s*&])(\w+)\s*\(([^(){};]*)\)\s*;")
 _POINTER = re.compile(r"__device__\s+(?:const\s+)?[a-z]\w*(?:\s+\w+)?\s*\*\s*(\w+)\s*[=;]")
 _CONSTANT = re.compile(r"__constant__\s+(?:const\s+)?\w[\w\s]*?\b(\w+)\s*(?:\[[^\]]*\]\s*)*[=;]")
@@ -293,7 +295,12 @@ def run(case: Case) -> dict[str, Any]:
             )
             names.append("foreign_sizes")
         try:
-            module = xp.RawModule(code=source + probe, options=options, name_expressions=names)
+            module = xp.RawModule(
+                code=source + probe,
+                options=options,
+                name_expressions=names,
+                enable_cooperative_groups=_WHOLE_GRID.search(source) is not None,
+            )
             function = module.get_function(signature.name)
             parameters = function.kernel.parameters
         except Exception as error:

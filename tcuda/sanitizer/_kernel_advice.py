@@ -57,7 +57,7 @@ def missing_in_kernel(
     """
     if benign:
         call = f"atomicExch(&{memory.expression}, ...)"
-        lines = " and ".join(dict.fromkeys(map(_line, (first, second))))
+        lines = " and ".join(dict.fromkeys(_names_of_lines(first, second)))
         return Missing(call, None, f"One thread alone, or an atomic function such as `{call}`, may write in {lines}.")
     if missing == "barrier" and first.block != second.block:
         sentence = "No barrier orders the blocks of a launch. Two launches, one after the other, order them."
@@ -80,25 +80,30 @@ def _barrier(
 ) -> Missing:
     """Return the barrier. The order in which the emulated threads ran is not that of the lines."""
     other_way = ""
-    early, late = sorted([first, second], key=lambda access: 0 if access.line is None else access.line.line)
-    if _line(early) == _line(late):
-        where = f"between the access of one thread and that of the other in {_line(first)}"
+    early, late = first, second
+    if not _has_two_files(first, second):
+        early, late = sorted([first, second], key=lambda access: 0 if access.line is None else access.line.line)
+    early_line, late_line = _names_of_lines(early, late)
+    if early_line == late_line:
+        where = f"between the access of one thread and that of the other in {early_line}"
         if not (first.kind.endswith("read") or second.kind.endswith("read")):
             other_way = ", or one thread alone writes"
     elif any((_ANY_BARRIER if call == WARP_BARRIER else _BARRIER).search(text) for text in between):
         # The barrier between the lines orders one round of a loop.
-        where = f"between {_line(late)} and {_line(early)} of the next round"
+        where = f"between {late_line} and {early_line} of the next round"
         early, late = late, early
     else:
-        where = f"between {_line(early)} and {_line(late)}"
+        where = f"between {early_line} and {late_line}"
     return Missing(call, late.line, f"{name} (`{call}`) {where} orders them{other_way}.")
 
 
 def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMemory) -> Missing:
+    names = _names_of_lines(first, second)
     plain = [access for access in (first, second) if access.kind != "atomic"]
     # The line that writes tells the operation.
     writer = next((access for access in plain if access.kind.endswith("write")), plain[0] if plain else second)
-    lines = " and ".join(dict.fromkeys(_line(access) for access in plain or [second]))
+    named = [name for access, name in zip((first, second), names, strict=True) if access in (plain or [second])]
+    lines = " and ".join(dict.fromkeys(named))
     function = next((name for pattern, name in _UPDATES if pattern.search(writer.source)), None)
     if function is None and writer.kind.endswith("read"):
         call = f"atomicAdd(&{memory.expression}, 0)"
@@ -111,8 +116,9 @@ def _atomic(first: KernelRaceAccess, second: KernelRaceAccess, memory: KernelMem
 
 def _fence(first: KernelRaceAccess, second: KernelRaceAccess, without_fence: str) -> Missing:
     call = "__threadfence()"
-    early = f"`{call}` between {_line(first)} and the atomic function that hands the memory over"
-    late = f"`{call}` between the atomic function that takes the memory and {_line(second)}"
+    first_line, second_line = _names_of_lines(first, second)
+    early = f"`{call}` between {first_line} and the atomic function that hands the memory over"
+    late = f"`{call}` between the atomic function that takes the memory and {second_line}"
     if without_fence == "first":
         return Missing(call, first.line, f"The thread that hands the memory over lacks a fence: {early}.")
     if without_fence == "second":
@@ -121,20 +127,31 @@ def _fence(first: KernelRaceAccess, second: KernelRaceAccess, without_fence: str
 
 
 def _scope(first: KernelRaceAccess, second: KernelRaceAccess) -> Missing:
-    for access in (first, second):
+    names = _names_of_lines(first, second)
+    for access, line in zip((first, second), names, strict=True):
         found = _OF_BLOCK.search(access.source)
         if found is not None:
             name = f"{found[1]}()"
-            sentence = (
-                f"`{found[0]}()` in {_line(access)} needs device scope: `{name}` holds for all blocks of the device."
-            )
+            sentence = f"`{found[0]}()` in {line} needs device scope: `{name}` holds for all blocks of the device."
             return Missing(name, None, sentence)
     sentence = (
-        f"What orders {_line(first)} and {_line(second)} holds for one block, and needs device scope: a function whose "
+        f"What orders {names[0]} and {names[1]} holds for one block, and needs device scope: a function whose "
         "name does not end with `_block`, or `cuda::thread_scope_device`."
     )
     return Missing("device scope", None, sentence)
 
 
-def _line(access: KernelRaceAccess) -> str:
-    return "an unknown line" if access.line is None else f"line {access.line.line}"
+def _has_two_files(first: KernelRaceAccess, second: KernelRaceAccess) -> bool:
+    return first.line is not None and second.line is not None and first.line.filename != second.line.filename
+
+
+def _names_of_lines(first: KernelRaceAccess, second: KernelRaceAccess) -> tuple[str, str]:
+    """Return the lines of two accesses in words, with their files if the files differ."""
+
+    def name(access: KernelRaceAccess) -> str:
+        if access.line is None:
+            return "an unknown line"
+        of_file = f" of {access.line.filename}" if _has_two_files(first, second) else ""
+        return f"line {access.line.line}{of_file}"
+
+    return name(first), name(second)

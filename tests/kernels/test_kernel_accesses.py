@@ -199,7 +199,11 @@ def test_an_atomic_function_reads_and_writes(recorder: RaceRecorder) -> None:
     ]
 
 
-def test_compare_and_swap_without_success_only_reads(recorder: RaceRecorder) -> None:
+@pytest.mark.parametrize("checks", ["memory", "memory,races"])
+def test_compare_and_swap_without_success_only_reads(
+    recorder: RaceRecorder, monkeypatch: pytest.MonkeyPatch, checks: str
+) -> None:
+    monkeypatch.setenv("TCUDA_EMULATED_CHECKS", checks)
     x = xp.zeros(4, "i")
     assert accesses(recorder, raw("atomicCAS(x, 7, 8);", "int *x"), 1, 4, x) == [elements(x, 0, 1, READ, "x")]
 

@@ -14,6 +14,8 @@ from support.made_kernel_races import MadeAccess, MadeRace, make_up
 from tcuda.sanitizer import CUDASanitizerErrors, KernelRace, KernelRaceError, RaceWarning, check
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     Found = list[MadeRace]
 
 pytestmark = [pytest.mark.emulated, pytest.mark.eager, pytest.mark.usefixtures("kernels_are_searched")]
@@ -414,3 +416,18 @@ extern "C" __global__ void turn(float* x) {
         xp.RawKernel(code, "turn")((1,), (64,), (xp.ones(64, "f"),))
     sentence = "A barrier (`__syncthreads()`) between line 3 and line 5 orders them."
     assert only(report).missing.sentence == sentence
+
+
+def test_lines_of_two_files_with_one_number_are_told_apart(xp: Any, tmp_path: Path) -> None:
+    (tmp_path / "keep.cuh").write_text(
+        "#pragma once\n__device__ void keep(float* part, float value) { part[threadIdx.x] = value; }\n"
+    )
+    code = """\
+#include "keep.cuh"
+extern "C" __global__ void turn(float* x) { __shared__ float p[64]; keep(p, 2); x[threadIdx.x] = p[63 - threadIdx.x]; }
+"""
+    with check(mode="collect") as report:
+        xp.RawKernel(code, "turn", ("-I" + str(tmp_path),))((1,), (64,), (xp.ones(64, "f"),))
+    sentence = only(report).missing.sentence
+    header = tmp_path / "keep.cuh"
+    assert sentence == f"A barrier (`__syncthreads()`) between line 2 of kernel.cu and line 2 of {header} orders them."

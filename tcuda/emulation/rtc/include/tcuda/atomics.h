@@ -32,11 +32,15 @@ inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_write(T *addr
 #define TCUDA_IN_ATOMIC TCUDA_UNSANITIZED __attribute__((noinline))
 
 template <class T>
-inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_update(T *address) {
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_comparison(T *address) {
     const auto place = reinterpret_cast<abi::Address>(address);
     check_alignment(place, alignof(T), true, __builtin_return_address(0));
     check(place, sizeof(T), false, __builtin_return_address(0));
-    check(place, sizeof(T), true, __builtin_return_address(0));
+}
+template <class T>
+inline TCUDA_UNSANITIZED __attribute__((always_inline)) void check_update(T *address) {
+    check_comparison(address);
+    check(reinterpret_cast<abi::Address>(address), sizeof(T), true, __builtin_return_address(0));
 }
 
 constexpr TCUDA_UNSANITIZED abi::Touch touch_in(abi::Scope scope) {
@@ -100,8 +104,10 @@ inline TCUDA_IN_ATOMIC T exchanged(T *address, abi::Scope scope, T value) {
 
 template <class T>
 inline TCUDA_IN_ATOMIC T compared_and_exchanged(T *address, abi::Scope scope, T expected, T value) {
-    check_update(address);
 #ifdef TCUDA_RACES
+    check_comparison(address);
+    // A comparison that fails only reads, also for a race between streams.
+    if (*address == expected) check_write(address);
     // An update that the module notes has no rival that reads, and stands for a comparison that fails too.
     if (!noted_update(address, scope, __builtin_return_address(0))) {
         TCUDA_TOUCH(address, abi::Touch::compared);
