@@ -135,11 +135,7 @@ int CachingAllocator::grow(Pool &pool, Stream stream, std::size_t size, std::siz
     Heap &heap = this->heap(pool, stream, is_large_request(size));
     if (Block *hole = expandable_.find_hole(heap, size)) {
         const int status = expandable_.grow(heap, hole, size, limit, stack);
-        if (status != success || heap.free.best_fit(size) != nullptr || expandable_.make_window(heap, size))
-            return status;
-        // The window was refused, so the heap grows by the whole request.
-        hole = expandable_.find_hole(heap, size);
-        return hole == nullptr ? out_of_memory : expandable_.grow_without_window(heap, hole, size, limit, stack);
+        return status == out_of_memory ? expandable_.grow_window(heap, size, limit, stack) : status;
     }
     return grow_by_segment(heap, size, limit, stack);
 }
