@@ -65,6 +65,14 @@ Block *CachingAllocator::take(Pool &pool, Stream stream, std::size_t size) {
 
 Block *CachingAllocator::find(Heap &heap, std::size_t size) {
     Block *block = heap.free.best_fit(size);
+    // A free block before a hole can become as large as any request, so the block serves only what no other block can,
+    // as in torch.
+    const auto can_grow = [](const Block *block) { return block->after != nullptr && block->after->is_hole(); };
+    Block *other = block;
+    while (other != nullptr && can_grow(other))
+        other = heap.free.next_fit(other);
+    if (other != nullptr)
+        block = other;
     if (block == nullptr || sizes_.suits(block, size))
         return block;
     if (heap.expandable == nullptr)
