@@ -18,6 +18,9 @@ std::size_t shares_ahead(const Heap &heap) { return heap.only_grows ? 4 : 16; }
 // The most by which a heap of small requests grows ahead.
 constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
 
+// A heap of large requests grows by a multiple of this share of what the heap has, and of 20 MiB at most, as in torch.
+constexpr std::size_t shares_of_step = 16;
+
 // Memory goes back to the driver in whole pieces, and a window shows whole pieces but for its two ends. So pieces are
 // small where memory is short. Each piece costs calls of the driver, so pieces are large where memory is plentiful. A
 // piece is at most this share of the memory that the heap could still get.
@@ -131,8 +134,9 @@ std::size_t ExpandableSegments::needed_at(const Block *hole, std::size_t size) {
 }
 
 int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t limit, StackId stack) {
-    // A mapping takes the driver the same time for every size. So a heap grows by more than the request needs.
-    std::size_t step = large_segment;
+    // A mapping takes the driver the same time for every size. So a heap grows by more than the request needs: a large
+    // program asks the driver as rarely as torch, and a small program holds little more than the program needs.
+    std::size_t step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, large_segment);
     if (!heap.is_large) {
         const std::size_t share = std::min(heap.mapped / shares_ahead(heap), small_growth_limit);
         const std::size_t ahead = std::size_t(1) << log2_floor(share | 1);
