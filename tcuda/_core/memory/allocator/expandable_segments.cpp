@@ -9,14 +9,10 @@
 namespace tcuda {
 namespace {
 
-// A heap of small requests grows ahead of its needs by a share of what the heap has: a sixteenth, or a quarter as long
-// as no block was freed. A program that only allocates, such as one that loads weights, uses that memory next, and
-// wastes at most the last step. In a program that also frees, blocks fit into freed memory, and a large step may stay
-// unused.
-std::size_t shares_ahead(const Heap &heap) { return heap.only_grows ? 4 : 16; }
-
-// The most by which a heap of small requests grows ahead.
-constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
+// As long as no block was freed, a heap of small requests grows ahead of its needs by a quarter of what the heap has. A
+// program that only allocates, such as one that loads weights, uses that memory next, and wastes at most the last step.
+// In a program that also frees, blocks fit into freed memory.
+constexpr std::size_t shares_ahead = 4, most_ahead = std::size_t(8) << 20;
 
 // A heap of large requests grows by a multiple of this share of what the heap has, and of 20 MiB at most, as in torch.
 constexpr std::size_t shares_of_step = 16;
@@ -138,11 +134,13 @@ int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std
     // program asks the driver as rarely as torch, and a small program holds little more than the program needs.
     std::size_t step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, large_segment);
     if (!heap.is_large) {
-        const std::size_t share = std::min(heap.mapped / shares_ahead(heap), small_growth_limit);
+        const std::size_t share = heap.only_grows ? std::min(heap.mapped / shares_ahead, most_ahead) : 0;
         const std::size_t ahead = std::size_t(1) << log2_floor(share | 1);
         step = heap.free.bytes() <= ahead ? std::max(ahead, small_segment) : small_segment;
     }
-    const std::size_t wanted = std::min(round_up(needed, step), hole->size);
+    // Large memory ends at a multiple of the step, as in torch.
+    const std::size_t before = heap.is_large ? hole->address - heap.expandable->address : 0;
+    const std::size_t wanted = std::min(round_up(before + needed, step) - before, hole->size);
     const int status = fill(heap, hole, wanted, limit, stack);
     return status == out_of_memory && needed < wanted ? fill(heap, hole, needed, limit, stack) : status;
 }
