@@ -62,9 +62,9 @@ def limits(source: str, workloads: Sequence[str], *, busy: bool = False) -> list
 
 def table(found: Sequence[Limits]) -> list[tuple[str, ...]]:
     """Return all results, in one row for each workload and allocator."""
-    header = ("workload", "stream", "allocator", "smallest limit / live", "held / live")
+    header: tuple[str, ...] = ("workload", "stream", "allocator", "smallest limit / live", "held / live")
     header += ("first: µs an event", "driver calls", "second: µs an event", "driver calls")
-    rows = [header]
+    rows: list[tuple[str, ...]] = [header]
     for each in sorted(found, key=lambda each: (each.workload, each.busy)):
         ratio = "-" if each.per_live is None else f"{each.per_live:.3f}"
         costs = []
