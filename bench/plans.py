@@ -41,13 +41,22 @@ class Plan(NamedTuple):
     height: int
 
 
+def least(events: Events) -> int:
+    """Return the bound of a workload: the peak of the live bytes, rounded."""
+    return _round_up(peak_live(_in_units(events)), _PIECE)
+
+
 def plan(events: Events) -> Plan:
     """Return the bound and the plan of a workload."""
-    rounded = [(id, size if size == FREED else _round_up(size, _UNIT)) for id, size in events]
+    rounded = _in_units(events)
     lives = _lives(rounded)
     by_size = np.lexsort((lives[:, 0], -lives[:, 2]))
     height = min(_height(lives, by_size.tolist()), _height(lives, range(len(lives))))
-    return Plan(_round_up(peak_live(rounded), _PIECE), _round_up(height, _PIECE))
+    return Plan(least(events), _round_up(height, _PIECE))
+
+
+def _in_units(events: Events) -> Events:
+    return [(id, size if size == FREED else _round_up(size, _UNIT)) for id, size in events]
 
 
 def _round_up(size: int, step: int) -> int:

@@ -40,7 +40,7 @@ PLANNED = tuple(name for name in NAMES if name not in COLD)
 """The names of those that free memory, so that a plan differs from the order of the program."""
 
 # One emulated device with room for all workloads. Memory that no code writes to takes no memory of the host.
-_EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "64GiB"}
+EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "64GiB"}
 
 
 class ReplayError(Exception):
@@ -67,7 +67,7 @@ def replay(source: str, workloads: Sequence[str], *, busy: bool = False) -> list
         ReplayError: A replay failed.
     """
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    environment |= {**_EMULATED, **SOURCES[source].environment}
+    environment |= {**EMULATED, **SOURCES[source].environment}
     # Python warns of a fork in a process with threads. The only other threads are idle threads of NumPy.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source, "busy" if busy else "idle"]
     done = subprocess.run([*command, *workloads], env=environment, capture_output=True, encoding="utf-8", check=False)

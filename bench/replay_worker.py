@@ -57,7 +57,7 @@ def replayed(source: str, workload: str, *, busy: bool) -> Replayed:
     again, settled_after = settle(allocator, functools.partial(_peak_reserved, allocator, events, busy=busy))
     calls = allocator.driver_calls() if allocator.driver_calls else None
     steady_seconds = statistics.median(
-        _seconds(allocator, events, allocator.allocate, allocator.free, busy=busy) for _ in range(REPLAYS)
+        replay_once(allocator, events, allocator.allocate, allocator.free, busy=busy) for _ in range(REPLAYS)
     )
     if calls is not None and allocator.driver_calls is not None:
         calls = allocator.driver_calls() - calls
@@ -82,7 +82,7 @@ def replayed(source: str, workload: str, *, busy: bool) -> Replayed:
 
 def _peak_reserved(allocator: Allocator, events: Events, *, busy: bool) -> int:
     if allocator.peak_reserved is not None:
-        _seconds(allocator, events, allocator.allocate, allocator.free, busy=busy)
+        replay_once(allocator, events, allocator.allocate, allocator.free, busy=busy)
         return allocator.peak_reserved()
     peak = 0
 
@@ -92,7 +92,7 @@ def _peak_reserved(allocator: Allocator, events: Events, *, busy: bool) -> int:
         peak = max(peak, allocator.reserved())
         return allocated
 
-    _seconds(allocator, events, allocate, allocator.free, busy=busy)
+    replay_once(allocator, events, allocate, allocator.free, busy=busy)
     return peak
 
 
@@ -107,20 +107,24 @@ def _cold_seconds(
     durations = []
     for _ in range(REPLAYS):
         allocator.clear()
-        durations.append(_seconds(allocator, events, allocate, free, busy=busy))
+        durations.append(replay_once(allocator, events, allocate, free, busy=busy))
     return statistics.median(durations)
 
 
-def _seconds(
+def replay_once(
     allocator: Allocator,
     events: Events,
     allocate: Callable[[int], Any],
     free: Callable[[Any], object],
     *,
     busy: bool,
+    alive: dict[int, Any] | None = None,
 ) -> float:
-    """Replay ``events``, return the time that they took, and free the memory that is still alive."""
-    alive: dict[int, Any] = {}
+    """Replay ``events``, return the time that they took, and free the memory that is still alive.
+
+    If an allocation fails, ``alive`` has the memory that is alive.
+    """
+    alive = {} if alive is None else alive
     allocator.synchronize()  # The driver keeps a limited number of kernels waiting.
     start = time.perf_counter()
     for place in range(0, len(events), EVENTS_OF_SPIN):
@@ -145,7 +149,7 @@ def _print_replayed(source: str, workload: str, *, busy: bool) -> None:
     print(json.dumps(replayed(source, workload, busy=busy)._asdict()))
 
 
-def _in_a_fork(work: Callable[[], None]) -> bool:
+def in_a_fork(work: Callable[[], None]) -> bool:
     """Do ``work`` in a fork, and return whether it succeeded."""
     child = os.fork()
     if child == 0:
@@ -166,7 +170,7 @@ def main(source: str, stream: str, *workloads: str) -> int:
     for module in SOURCES[source].imports:
         importlib.import_module(module)
     for workload in workloads:
-        if not _in_a_fork(functools.partial(_print_replayed, source, workload, busy=stream == "busy")):
+        if not in_a_fork(functools.partial(_print_replayed, source, workload, busy=stream == "busy")):
             return 1
     return 0
 

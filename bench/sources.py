@@ -27,6 +27,7 @@ class Allocator(NamedTuple):
             them.
         driver_calls: Returns the number of calls that took memory from the driver or gave memory back; None as before.
         spin: Gives the stream work for about 2 ms.
+        set_limit: Sets the most bytes that the allocator may hold; None if the allocator has no limit.
     """
 
     allocate: Callable[[int], Any]
@@ -39,10 +40,16 @@ class Allocator(NamedTuple):
     driver_allocations: Callable[[], int] | None = None
     driver_calls: Callable[[], int] | None = None
     spin: Callable[[], object] = lambda: None
+    set_limit: Callable[[int], object] | None = None
 
 
 _SPIN = 4_000_000  # cycles, about 2 ms
 _SPIN_KERNEL = 'extern "C" __global__ void spin(long long n) { for (long long s = clock64(); clock64() - s < n;); }'
+
+
+def _fraction(limit: int, total: int) -> float:
+    """Return the share of ``total`` that is ``limit``, and not a byte less after the product is rounded down."""
+    return (limit + 1024) / total
 
 
 def _calls(stats: dict[str, int]) -> int:
@@ -84,6 +91,7 @@ def _tcuda() -> Allocator:
         driver_allocations=lambda: tcuda.memory_stats()["num_device_alloc"],
         driver_calls=lambda: _calls(tcuda.memory_stats()),
         spin=lambda: tcuda._sleep(_SPIN),
+        set_limit=lambda limit: tcuda.set_per_process_memory_fraction(_fraction(limit, tcuda.mem_get_info()[1])),
     )
 
 
@@ -104,6 +112,9 @@ def _torch() -> Allocator:
         driver_allocations=lambda: torch.cuda.memory_stats()["num_device_alloc"],
         driver_calls=lambda: _calls(torch.cuda.memory_stats()),
         spin=lambda: torch.cuda._sleep(_SPIN),
+        set_limit=lambda limit: torch.cuda.set_per_process_memory_fraction(
+            _fraction(limit, torch.cuda.mem_get_info()[1])
+        ),
     )
 
 
@@ -117,7 +128,8 @@ def _cupy() -> Allocator:
         taken += 1
         return MemoryPointer(Memory(size), 0)
 
-    return _of_pool(MemoryPool(take), lambda: taken)
+    pool = MemoryPool(take)
+    return _of_pool(pool, lambda: taken)._replace(set_limit=lambda limit: pool.set_limit(size=limit))
 
 
 def _cupy_async() -> Allocator:

@@ -134,27 +134,27 @@ CAPTURES_OF_TORCH = {
 COLD_TIME_OF_TORCH = 0.8
 """The bound of the time of arrays of new memory from the device, as a multiple of the time of torch's arrays."""
 
-COLD_ALLOCATIONS = {"cold_small": 57, "cold_medium": 104, "cold_large": 143}
+COLD_ALLOCATIONS = {"cold_small": 57, "cold_medium": 105, "cold_large": 277}
 """The bounds of the allocations from the driver in the cold workloads, which are the same in every run."""
 
 RIVALS = ("torch", "torch_expandable", "cupy")
 """The allocators whose reserved memory bounds tcuda's."""
 
 RESERVED_PER_LIVE = {
-    "churn_small": 1.17,
-    "churn_large": 1.095,
-    "deeplab_infer": 1.013,
-    "gpt2_generate": 1.073,
-    "vit_train": 1.012,
-    "diffusion_sample": 1.043,
-    "train_transformer": 1.012,
+    "churn_small": 1.225,
+    "churn_large": 1.215,
+    "deeplab_infer": 1.092,
+    "gpt2_generate": 1.088,
+    "vit_train": 1.041,
+    "diffusion_sample": 1.245,
+    "train_transformer": 1.02,
     "train_convnet": 1.006,
-    "kv_generate": 1.025,
-    "kv_paged": 1.023,
-    "rl_train": 1.065,
-    "sparse_solve": 1.06,
-    "image_pipeline": 1.146,
-    "train_sharded": 1.09,
+    "kv_generate": 1.06,
+    "kv_paged": 1.035,
+    "rl_train": 1.176,
+    "sparse_solve": 1.411,
+    "image_pipeline": 1.182,
+    "train_sharded": 1.15,
 }
 """The bounds of peak reserved / peak live on emulated devices, where both peaks are the same in every run.
 
@@ -162,11 +162,32 @@ The bounds hold for idle and for busy streams, in the first replay and in later 
 repeat a step hold on CUDA, too.
 """
 
-SETTLED_AFTER = {"churn_large": 5, "train_sharded": 3}
-"""The most replays before a replay calls no driver; 2 for the other workloads."""
+SETTLED_AFTER = {"train_sharded": 3}
+"""The most replays before a replay calls no driver; 1 for the other workloads."""
 
-EXCESS_GONE = 0.875
-"""The bound of the mean share that is gone of the memory that torch's default mode holds above the plan."""
+SMALLEST_LIMITS = {
+    "churn_small": 1.15,
+    "churn_large": 1.03,
+    "deeplab_infer": 1.01,
+    "gpt2_generate": 1.012,
+    "vit_train": 1.01,
+    "diffusion_sample": 1.013,
+    "train_transformer": 1.01,
+    "train_convnet": 1.01,
+    "kv_generate": 1.012,
+    "kv_paged": 1.013,
+    "rl_train": 1.04,
+    "sparse_solve": 1.05,
+    "image_pipeline": 1.07,
+}
+"""The bounds of the smallest limit on which a workload runs, as a multiple of its rounded peak of live bytes.
+
+The aim is 1.01. The workloads above 1.01 need less than 1 GiB, or are churns: memory within pieces of 2 MiB counts.
+"""
+
+HELD_PER_TORCH = {"churn_large": 1.03, "sparse_solve": 1.15}
+"""The bounds of the memory that is held at leisure, as a multiple of what torch's expandable segments hold; 1.004 for
+the other workloads. Each of the two workloads that hold more has free blocks in other places than in torch."""
 
 
 class HeldByTorch(NamedTuple):

@@ -105,16 +105,16 @@ class TestCounting:
     def test_a_large_array_in_a_new_pool(self, xp: Any, changes: Changes) -> None:
         pool = tcuda.MemPool()
         with changes() as changed, tcuda.use_mem_pool(pool):
-            kept = xp.empty(12_000_000, "B")
+            kept = xp.empty(2_000_000, "B")
         grown = {
             "active": 1,
-            "active_bytes": 12_000_256,
-            "allocated_bytes": 12_000_256,
+            "active_bytes": 2_000_384,
+            "allocated_bytes": 2_000_384,
             "allocation": 1,
             "inactive_split": 1,
-            "inactive_split_bytes": 12 * MIB - 12_000_256,
-            "requested_bytes": 12_000_000,
-            "reserved_bytes": 12 * MIB,
+            "inactive_split_bytes": 2 * MIB - 2_000_384,
+            "requested_bytes": 2_000_000,
+            "reserved_bytes": 2 * MIB,
             "segment": 1,
         }
         expected = spread(grown, "large_pool", ("allocated", "current")) | {"num_device_alloc": 1}

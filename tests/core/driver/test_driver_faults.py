@@ -67,7 +67,8 @@ class Program:
         options = _core.Settings()
         options.expandable_segments = expandable
         self.ledger = _core.Ledger(driver, runtime.getDeviceCount(), options, fail_memory, fail_driver)
-        self.ledger.set_memory_fraction(self.device, ROOM / runtime.memGetInfo()[1])
+        _, self.total = runtime.memGetInfo()
+        self.limit(ROOM)
         self.refusals: list[object] = []
         self.live: list[int] = []
         self.windows = 0  # how often free memory got other addresses
@@ -135,14 +136,19 @@ class Program:
         apart = [self.allocate(12 * MIB, stream) for _ in range(4)]
         for address in apart[::2]:
             self.free(address)
+        self.limit(self.ledger.statistics(self.device)["reserved_bytes.all.current"] + 10 * MIB)
         for _ in range(2):
             before = self.ledger.statistics(self.device)
             self.free(self.allocate(20 * MIB, stream))
             after = self.ledger.statistics(self.device)
             grown = after["reserved_bytes.all.current"] != before["reserved_bytes.all.current"]
             self.windows += not grown and after["num_device_alloc"] > before["num_device_alloc"]
+        self.limit(ROOM)
         for address in apart[1::2]:
             self.free(address)
+
+    def limit(self, size: int) -> None:
+        self.ledger.set_memory_fraction(self.device, size / self.total)
 
     def check(self) -> None:
         """Check that the statistics, the snapshot and the program agree on the live memory."""

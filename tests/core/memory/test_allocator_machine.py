@@ -129,9 +129,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         elif not self.native:
             assert self.ledger.change_source(backend_of(self.runtime).memory_source(self.source, self.ledger))
         self.unit = 1 if self.source == "pluggable" else UNIT
-        self.limit = ROOM
-        _, total = self.runtime.memGetInfo()
-        self.ledger.set_memory_fraction(self.device, ROOM / total)
+        self.set_limit(ROOM)
         self.streams = [0]
         self.ended: list[tuple[int, list[tuple[int, int]]]] = []  # an event behind the last work, and the memory
         # CUDA gives a new stream the handle of a destroyed stream, whose memory is not that of the new stream.
@@ -148,6 +146,10 @@ class AllocatorMachine(RuleBasedStateMachine):
         }
         self.marks = itertools.count(1)
         self.ooms = 0
+
+    def set_limit(self, limit: int) -> None:
+        _, total = self.runtime.memGetInfo()
+        self.ledger.set_memory_fraction(self.device, limit / total)
 
     # Rules
 
@@ -211,7 +213,10 @@ class AllocatorMachine(RuleBasedStateMachine):
         made = sorted(set(self.live) - known)
         for address in made[::2]:
             self.free(sorted(self.live).index(address))
+        if self.native:
+            self.set_limit(self.ledger.statistics(self.device)["reserved_bytes.all.current"] + SMALL)
         self.allocate(max(1, sum(sizes[::2]) * share // 8), which, pool)
+        self.set_limit(ROOM)
 
     @precondition(lambda self: self.live)
     @rule(which=st.integers(0, 1 << 30))

@@ -72,10 +72,10 @@ def test_a_program_that_only_allocates_grows_by_a_quarter_and_at_most_8_mib(prog
     assert wasted < 8 * MIB
 
 
-def test_a_program_that_has_freed_memory_grows_by_a_sixteenth(program: Program) -> None:
+def test_a_program_that_has_freed_memory_grows_by_as_little_as_possible(program: Program) -> None:
     program.grow_to(HELD)
     program.free(program.take())
-    assert program.next_step() == 4 * MIB
+    assert program.next_step() == 2 * MIB
 
 
 def test_a_program_begins_anew_when_it_has_no_memory_left(program: Program) -> None:

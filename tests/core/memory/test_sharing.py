@@ -239,8 +239,8 @@ class TestPagesOfSharedMemory:
 
     def shared(self, owner: Peer) -> tuple[int, int, int]:
         """Return the address of a written block of the owner, a descriptor, and the size of the piece."""
-        address = owner.value(f"ledger.allocate(0, {8 * MIB}, 0)")
-        owner.value(f"r.memsetAsync({address}, 1, {8 * MIB}, 0)")
+        address = owner.value(f"ledger.allocate(0, {2 * MIB}, 0)")
+        owner.value(f"r.memsetAsync({address}, 1, {2 * MIB}, 0)")
         owner.value("r.deviceSynchronize()")
         ((piece, size),) = owner.value(f"ledger.sharing_of(0, {address})")[3]
         owner.value(f"give(ledger.export_piece(0, {piece}))")
@@ -251,10 +251,10 @@ class TestPagesOfSharedMemory:
         owner.value("ledger.empty_cache(0)")
 
     def test_if_no_process_has_the_memory(self, owner: Peer) -> None:
-        address = owner.value(f"ledger.allocate(0, {8 * MIB}, 0)")
-        owner.value(f"r.memsetAsync({address}, 1, {8 * MIB}, 0)")
+        address = owner.value(f"ledger.allocate(0, {2 * MIB}, 0)")
+        owner.value(f"r.memsetAsync({address}, 1, {2 * MIB}, 0)")
         owner.value("r.deviceSynchronize()")
-        assert owner.value(self.PAGES) >= 8 * MIB
+        assert owner.value(self.PAGES) >= 2 * MIB
         self.free(owner, address)
         assert owner.value(self.PAGES) < MIB
 
@@ -263,7 +263,7 @@ class TestPagesOfSharedMemory:
         mapped = ledger.import_pieces(0, [(descriptor, size)])
         os.close(descriptor)
         self.free(owner, address)
-        assert owner.value(self.PAGES) >= 8 * MIB
+        assert owner.value(self.PAGES) >= 2 * MIB
         ledger.release_imported(0, mapped)
         assert owner.value(self.PAGES) < MIB
 
@@ -272,14 +272,14 @@ class TestPagesOfSharedMemory:
         mapped = ledger.import_pieces(0, [(descriptor, size)])
         os.close(descriptor)
         ledger.release_imported(0, mapped)
-        assert owner.value(self.PAGES) >= 8 * MIB
+        assert owner.value(self.PAGES) >= 2 * MIB
         self.free(owner, address)
         assert owner.value(self.PAGES) < MIB
 
     def test_if_a_descriptor_is_never_opened(self, owner: Peer) -> None:
         address, descriptor, _ = self.shared(owner)
         self.free(owner, address)
-        assert owner.value(self.PAGES) >= 8 * MIB
+        assert owner.value(self.PAGES) >= 2 * MIB
         os.close(descriptor)
         self.free(owner, owner.value("ledger.allocate(0, 1000, 0)"))
         assert owner.value(self.PAGES) < MIB
@@ -302,7 +302,7 @@ class TestPagesOfSharedMemory:
         os.close(descriptor)
         self.free(owner, address)
         ledger.release_imported(0, first)
-        assert owner.value(self.PAGES) >= 8 * MIB
+        assert owner.value(self.PAGES) >= 2 * MIB
         ledger.release_imported(0, second)
         assert owner.value(self.PAGES) < MIB
 

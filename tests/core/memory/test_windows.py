@@ -1,4 +1,4 @@
-"""Free memory that lies apart gets second addresses, by a window, and serves one large request."""
+"""Near the limit, free memory that lies apart gets second addresses, by a window, and serves one large request."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from tcuda._runtime.protocol import Runtime
 
-MIB = 1 << 20
-PIECE = 16 * MIB
+KIB, MIB = 1 << 10, 1 << 20
+PIECE = 2 * MIB  # memory comes in such pieces where the limit is low
+BLOCK = 8 * PIECE
 LONG = 400_000_000
 
 
@@ -62,6 +63,11 @@ class Program:
     def is_busy(self, stream: int) -> bool:
         return self.runtime.streamQuery(stream) != 0
 
+    def limit(self, size: int | None) -> None:
+        """Set the most memory that the ledger may hold; None for no limit."""
+        _, total = self.runtime.memGetInfo()
+        self.ledger.set_memory_fraction(0, 1.0 if size is None else (size + 512) / total)
+
     def figures(self) -> dict[str, int]:
         return self.ledger.statistics(0)
 
@@ -85,9 +91,12 @@ def program(runtime: Runtime) -> Iterator[Program]:
 
 @pytest.fixture
 def blocks(program: Program) -> list[int]:
-    """Four blocks side by side, each of one piece."""
-    made = [program.take(PIECE) for _ in range(4)]
-    assert [after - before for before, after in itertools.pairwise(made)] == [PIECE] * 3
+    """Four blocks side by side, each of eight pieces. The limit leaves room for one more."""
+    program.limit(4 * BLOCK)
+    made = [program.take(BLOCK) for _ in range(4)]
+    assert [after - before for before, after in itertools.pairwise(made)] == [BLOCK] * 3
+    assert program.reserved() == 4 * BLOCK
+    program.limit(5 * BLOCK)
     return made
 
 
@@ -95,17 +104,17 @@ class TestAWindow:
     def test_serves_a_request_without_new_memory(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[0], blocks[2])
         reserved = program.reserved()
-        window = program.take(2 * PIECE)
+        window = program.take(2 * BLOCK)
         assert program.reserved() == reserved
-        assert window not in range(blocks[0], blocks[3] + PIECE)
+        assert window not in range(blocks[0], blocks[3] + BLOCK)
 
     def test_shows_the_memory_of_its_pieces(self, program: Program, blocks: list[int]) -> None:
         for number, address in enumerate(blocks):
             write(program.runtime, address, bytes([number + 1] * 8))
         program.free(blocks[0], blocks[2])
-        window = program.take(2 * PIECE)
+        window = program.take(2 * BLOCK)
         assert read(program.runtime, window, 8) == bytes([1] * 8)
-        assert read(program.runtime, window + PIECE, 8) == bytes([3] * 8)
+        assert read(program.runtime, window + BLOCK, 8) == bytes([3] * 8)
         write(program.runtime, window, bytes([9] * 8))
         assert [read(program.runtime, address, 1)[0] for address in (blocks[1], blocks[3])] == [2, 4]
 
@@ -114,98 +123,100 @@ class TestAWindow:
         program.keep_busy(program.stream)
         program.free(blocks[0], blocks[2])
         reserved = program.reserved()
-        program.free(program.take(2 * PIECE))
+        program.free(program.take(2 * BLOCK))
         assert program.reserved() == reserved
         assert program.is_busy(program.stream)
 
     def test_opens_again_without_a_call_of_the_driver(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[0], blocks[2])
-        window = program.take(2 * PIECE)
+        window = program.take(2 * BLOCK)
         program.free(window)
         calls = program.calls()
-        assert program.take(2 * PIECE - 1000) == window
+        assert program.take(2 * BLOCK - 1000) == window
         assert program.calls() == calls
 
     def test_takes_its_pieces_away_from_home_and_brings_them_back(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[0], blocks[2])
-        window = program.take(2 * PIECE)
-        new = program.take(PIECE)
+        window = program.take(2 * BLOCK)
+        new = program.take(BLOCK)
         assert new not in (blocks[0], blocks[2])
         program.free(window)
-        assert {program.take(PIECE), program.take(PIECE)} == {blocks[0], blocks[2]}
+        assert {program.take(BLOCK), program.take(BLOCK)} == {blocks[0], blocks[2]}
 
     def test_stays_open_until_its_last_block_is_free(self, program: Program, blocks: list[int]) -> None:
-        blocks += [program.take(PIECE) for _ in range(4)]
+        program.limit(8 * BLOCK)
+        blocks += [program.take(BLOCK) for _ in range(4)]
+        program.limit(9 * BLOCK)
         program.free(*blocks[::2])
-        program.free(program.take(4 * PIECE))
-        first = program.take(PIECE + 8 * MIB)  # the two inner pieces are shown as a whole
+        program.free(program.take(4 * BLOCK))
+        first = program.take(BLOCK + 8 * MIB)  # all pieces but the outer ones are shown as a whole
         second = program.take(6 * MIB)
-        assert second == first + PIECE + 8 * MIB
+        assert second == first + BLOCK + 8 * MIB
         program.free(first)
-        again = program.take(PIECE)
+        again = program.take(BLOCK)
         assert again == first
         program.free(second, again)
-        assert {program.take(PIECE) for _ in range(4)} == set(blocks[::2])
+        assert {program.take(BLOCK) for _ in range(4)} == set(blocks[::2])
 
     def test_begins_with_the_end_of_a_piece_and_ends_with_the_begin_of_another(
         self, program: Program, blocks: list[int]
     ) -> None:
-        program.free(blocks[0], blocks[2])
-        ends = program.take(PIECE - 6 * MIB), program.take(PIECE - 4 * MIB)  # leave the ends of two pieces free
-        assert set(ends) == {blocks[0], blocks[2]}
-        program.free(blocks[3])
-        reserved = program.reserved()
-        write(program.runtime, ends[0] + PIECE - 6 * MIB, b"end")
-        write(program.runtime, blocks[3], b"begin")
-        window = program.take(6 * MIB + PIECE)
-        assert program.reserved() == reserved
+        program.free(blocks[2])
+        begin, behind = program.take(5 * MIB), program.take(11 * MIB)
+        assert (begin, behind) == (blocks[2], blocks[2] + 5 * MIB)
+        program.free(blocks[0])
+        assert program.take(11 * MIB) == blocks[0]
+        write(program.runtime, blocks[0] + 11 * MIB, b"end")
+        write(program.runtime, begin, b"begin")
+        program.free(begin)
+        program.limit(4 * BLOCK)
+        window = program.take(10 * MIB)
+        assert program.reserved() == 4 * BLOCK
         assert read(program.runtime, window, 3) == b"end"
-        assert read(program.runtime, window + 6 * MIB, 5) == b"begin"
-        rest = program.take(4 * MIB)
-        assert program.reserved() == reserved
-        assert rest not in range(window, window + 6 * MIB + PIECE)
+        assert read(program.runtime, window + 5 * MIB, 5) == b"begin"
 
     def test_opens_with_as_much_of_its_outer_pieces_as_a_request_needs(
         self, program: Program, blocks: list[int]
     ) -> None:
         program.free(blocks[0], blocks[2])
-        program.free(program.take(2 * PIECE))
+        program.free(program.take(2 * BLOCK))
         calls = program.calls()
-        window = program.take(2 * PIECE - 6 * MIB)
-        rest = program.take(6 * MIB)
+        window = program.take(2 * BLOCK - 1536 * KIB)
+        rest = program.take(1536 * KIB)
         assert program.calls() == calls
-        assert rest == blocks[2] + PIECE - 6 * MIB
+        assert rest == blocks[2] + BLOCK - 1536 * KIB
         write(program.runtime, rest, b"rest")
-        write(program.runtime, window, bytes(2 * PIECE - 6 * MIB))
+        write(program.runtime, window, bytes(2 * BLOCK - 1536 * KIB))
         assert read(program.runtime, rest, 4) == b"rest"
         program.free(window, rest)
-        assert {program.take(PIECE), program.take(PIECE)} == {blocks[0], blocks[2]}
+        assert {program.take(BLOCK), program.take(BLOCK)} == {blocks[0], blocks[2]}
 
     def test_never_shows_both_ends_of_one_piece(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[1])
-        parts = [program.take(size) for size in (6 * MIB, 4 * MIB, 6 * MIB)]
-        assert parts == [blocks[1], blocks[1] + 6 * MIB, blocks[1] + 10 * MIB]
+        sizes = 6 * MIB + 400 * KIB, 1200 * KIB, BLOCK - 6 * MIB - 1600 * KIB
+        parts = [program.take(size) for size in sizes]
+        assert parts == [blocks[1], blocks[1] + sizes[0], blocks[1] + sizes[0] + sizes[1]]
         program.free(parts[0], parts[2])
-        reserved = program.reserved()
-        program.take(12 * MIB)
-        assert program.reserved() > reserved
+        program.limit(5 * BLOCK - PIECE)
+        program.take(14 * MIB + 600 * KIB)  # all free memory of the block would be enough
+        assert program.reserved() > 4 * BLOCK
 
     def test_whose_memory_is_in_use_in_part_is_not_unmapped(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[0], blocks[2])
-        window = program.take(2 * PIECE - 6 * MIB)  # the end of the second piece is free at home
+        window = program.take(2 * BLOCK - 1536 * KIB)  # the end of the last piece is free at home
         program.runtime.deviceSynchronize()
         reserved = program.reserved()
         program.ledger.empty_cache(0)
         assert program.reserved() == reserved
-        write(program.runtime, window, bytes(2 * PIECE - 6 * MIB))
+        write(program.runtime, window, bytes(2 * BLOCK - 1536 * KIB))
 
     def test_is_made_of_free_and_new_memory_if_free_memory_is_not_enough(
         self, program: Program, blocks: list[int]
     ) -> None:
         program.free(blocks[0], blocks[2])
         reserved = program.reserved()
-        program.take(3 * PIECE)
-        assert program.reserved() == reserved + PIECE
+        program.take(3 * BLOCK)
+        assert program.reserved() == reserved + BLOCK
 
     def test_is_a_segment_of_the_snapshot_while_it_is_open(self, program: Program, blocks: list[int]) -> None:
         def segments() -> list[tuple[int, int]]:
@@ -214,16 +225,16 @@ class TestAWindow:
 
         program.free(blocks[0], blocks[2])
         closed = segments()
-        window = program.take(2 * PIECE)
-        assert segments() == sorted([(window, 2 * PIECE), (blocks[1], PIECE), (blocks[3], PIECE)])
+        window = program.take(2 * BLOCK)
+        assert segments() == sorted([(window, 2 * BLOCK), (blocks[1], BLOCK), (blocks[3], BLOCK)])
         program.free(window)
-        assert segments() == closed == [(blocks[0], 4 * PIECE)]
+        assert segments() == closed == [(blocks[0], 4 * BLOCK)]
 
     def test_is_unmapped_when_its_memory_goes_back(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[0], blocks[2])
-        program.free(program.take(2 * PIECE))
+        program.free(program.take(2 * BLOCK))
         program.ledger.empty_cache(0)
-        assert program.reserved() == 2 * PIECE
+        assert program.reserved() == 2 * BLOCK
         program.free(blocks[1], blocks[3])
         program.ledger.empty_cache(0)
         figures = program.figures()
@@ -232,60 +243,79 @@ class TestAWindow:
 
     def test_that_is_open_keeps_its_memory(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[0], blocks[2])
-        window = program.take(2 * PIECE)
+        window = program.take(2 * BLOCK)
         write(program.runtime, window, b"contents")
         program.ledger.empty_cache(0)
-        assert program.reserved() == 4 * PIECE
+        assert program.reserved() == 4 * BLOCK
         assert read(program.runtime, window, 8) == b"contents"
 
 
+def test_a_device_without_memory_has_windows_without_a_limit(program: Program, blocks: list[int]) -> None:
+    program.limit(None)
+    program.free(blocks[0], blocks[2])
+    free, _ = program.runtime.memGetInfo()
+    beside = program.runtime.malloc(free - BLOCK)
+    window = program.take(2 * BLOCK)
+    program.runtime.free(beside)
+    assert program.reserved() == 4 * BLOCK
+    assert window not in range(blocks[0], blocks[3] + BLOCK)
+
+
 class TestWhatHasNoWindow:
+    def test_a_program_with_plenty_of_memory(self, program: Program, blocks: list[int]) -> None:
+        program.limit(8 * BLOCK)
+        program.free(blocks[0], blocks[2])
+        assert program.take(2 * BLOCK) == blocks[3] + BLOCK
+
     @pytest.mark.alone
     def test_memory_that_another_stream_uses(self, program: Program, blocks: list[int]) -> None:
         program.keep_busy(program.other)
         assert program.ledger.record_stream(0, blocks[0], program.other)
         program.free(blocks[0], blocks[2])
         reserved = program.reserved()
-        program.take(2 * PIECE)
+        program.take(2 * BLOCK)
         assert program.is_busy(program.other)
         assert program.reserved() > reserved
 
     def test_memory_of_another_stream(self, program: Program, blocks: list[int]) -> None:
+        program.limit(6 * BLOCK)
         program.free(blocks[0], blocks[2])
         reserved = program.reserved()
-        program.ledger.allocate(0, 2 * PIECE, program.other)
-        assert program.reserved() == reserved + 2 * PIECE
+        program.ledger.allocate(0, 2 * BLOCK, program.other)
+        assert program.reserved() == reserved + 2 * BLOCK
 
     def test_a_program_that_always_trims(self, runtime: Runtime) -> None:
         program = Program(runtime, trim_always=True)
-        blocks = [program.take(PIECE) for _ in range(4)]
+        program.limit(4 * BLOCK)
+        blocks = [program.take(BLOCK) for _ in range(4)]
         runtime.deviceSynchronize()
         program.free(blocks[0], blocks[2])
         freed = program.figures()["num_device_free"]
-        program.take(2 * PIECE)
-        assert program.figures()["num_device_free"] == freed + 2
+        program.take(2 * BLOCK)
+        assert program.figures()["num_device_free"] == freed + 2 * BLOCK // PIECE
         program.close()
 
     @pytest.mark.wings
     def test_memory_that_a_race_detector_watches(self, program: Program, blocks: list[int]) -> None:
         detector = _core.RaceDetector(fail)
         program.free(blocks[0], blocks[2])
-        window = program.take(2 * PIECE)
+        window = program.take(2 * BLOCK)
         detector.attach(program.ledger)
         program.free(window)
+        program.limit(6 * BLOCK)
         reserved = program.reserved()
-        program.free(program.take(2 * PIECE))
-        assert program.reserved() == reserved + 2 * PIECE
+        program.free(program.take(2 * BLOCK))
+        assert program.reserved() == reserved + 2 * BLOCK
         detector.detach()
 
     def test_the_pool_of_a_graph(self, runtime: Runtime) -> None:
         graph = tcuda.CUDAGraph()
         with tcuda.graph(graph):
-            blocks = [tcuda.xp.empty(PIECE, "B") for _ in range(4)]
+            blocks = [tcuda.xp.empty(BLOCK, "B") for _ in range(4)]
             del blocks[2], blocks[0]
             reserved = tcuda.memory_reserved()
-            kept = tcuda.xp.zeros(2 * PIECE, "B")
-            assert tcuda.memory_reserved() == reserved + 2 * PIECE
+            kept = tcuda.xp.zeros(2 * BLOCK, "B")
+            assert tcuda.memory_reserved() == reserved + 2 * BLOCK
         del kept
         graph.reset()
 
@@ -296,20 +326,20 @@ def test_another_process_opens_the_memory_of_a_window(program: Program, blocks: 
         numbers = []
         for freed in ((0, 2), (1, 3)):
             program.free(*(blocks[number] for number in freed))
-            window = program.take(2 * PIECE)
+            window = program.take(2 * BLOCK)
             content = bytes([freed[0] + 1] * 4), bytes([freed[1] + 1] * 4)
-            for at, bytes_ in zip((0, PIECE), content, strict=True):
+            for at, bytes_ in zip((0, BLOCK), content, strict=True):
                 write(program.runtime, window + at, bytes_)
             found: Any = program.ledger.sharing_of(0, window)
-            assert [piece for piece, _ in found[3]] == [window, window + PIECE]
+            assert [piece for piece, _ in found[3]] == list(range(window, window + 2 * BLOCK, PIECE))
             numbers.append(found[5])
             for piece, _ in found[3]:
                 peer.give(program.ledger.export_piece(0, piece))
-            address = peer.value(f"ledger.import_pieces(0, [(take(), {PIECE}), (take(), {PIECE})])")
-            assert peer.value(f"read(r, {address}, 4), read(r, {address + PIECE}, 4)") == content
+            address = peer.value(f"ledger.import_pieces(0, [(take(), {PIECE}) for _ in range({2 * BLOCK // PIECE})])")
+            assert peer.value(f"read(r, {address}, 4), read(r, {address + BLOCK}, 4)") == content
             program.free(window)
             for number in freed:
-                assert program.take(PIECE) in (blocks[freed[0]], blocks[freed[1]]), number
+                assert program.take(BLOCK) in (blocks[freed[0]], blocks[freed[1]]), number
         assert numbers[1] > numbers[0]
 
 
@@ -318,13 +348,15 @@ class TestTheBound:
 
     @pytest.fixture
     def full(self, program: Program) -> list[int]:
-        """Blocks of one piece each. All windows are made that show three of them, until there are 512."""
-        blocks = [program.take(2 * MIB) for _ in range(16)]
+        """Blocks of one piece each, at the limit. All windows are made that show three of them, until there are 512."""
+        program.limit(16 * PIECE)
+        blocks = [program.take(PIECE) for _ in range(16)]
         for place, chosen in enumerate(self.triples()):
             if place == 512:
                 break
             self.show(program, [blocks[number] for number in chosen])
-        assert program.reserved() == 32 * MIB
+        assert program.reserved() == 16 * PIECE
+        program.limit(25 * PIECE)  # less than what the program would take at leisure
         return blocks
 
     @staticmethod
@@ -336,8 +368,8 @@ class TestTheBound:
     def show(program: Program, blocks: list[int]) -> None:
         """Make a window that shows three blocks."""
         program.free(*blocks)
-        program.free(program.take(6 * MIB))
-        assert {program.take(2 * MIB) for _ in blocks} == set(blocks)
+        program.free(program.take(3 * PIECE))
+        assert {program.take(PIECE) for _ in blocks} == set(blocks)
 
     def next(self, blocks: list[int]) -> list[int]:
         return [blocks[number] for number in next(itertools.islice(self.triples(), 512, None))]
@@ -352,13 +384,13 @@ class TestTheBound:
         calls = program.calls()
         self.show(program, [full[number] for number in next(itertools.islice(self.triples(), 511, None))])
         assert program.calls() == calls
-        assert program.reserved() == 32 * MIB
+        assert program.reserved() == 16 * PIECE
 
     def test_a_busy_stream_gets_new_memory(self, program: Program, full: list[int]) -> None:
         program.keep_busy(program.stream)
         freed = program.figures()["num_device_free"]
         program.free(*self.next(full))
-        program.take(6 * MIB)
+        program.take(3 * PIECE)
         assert program.figures()["num_device_free"] == freed
-        assert program.reserved() > 32 * MIB
+        assert program.reserved() > 16 * PIECE
         assert program.is_busy(program.stream)

@@ -65,6 +65,14 @@ Block *CachingAllocator::take(Pool &pool, Stream stream, std::size_t size) {
 
 Block *CachingAllocator::find(Heap &heap, std::size_t size) {
     Block *block = heap.free.best_fit(size);
+    // A free block before a hole can become as large as any request, so the block serves only what no other block can,
+    // as in torch.
+    const auto can_grow = [](const Block *block) { return block->after != nullptr && block->after->is_hole(); };
+    Block *other = block;
+    while (other != nullptr && can_grow(other))
+        other = heap.free.next_fit(other);
+    if (other != nullptr)
+        block = other;
     if (block == nullptr || sizes_.suits(block, size))
         return block;
     if (heap.expandable == nullptr)
@@ -135,11 +143,7 @@ int CachingAllocator::grow(Pool &pool, Stream stream, std::size_t size, std::siz
     Heap &heap = this->heap(pool, stream, is_large_request(size));
     if (Block *hole = expandable_.find_hole(heap, size)) {
         const int status = expandable_.grow(heap, hole, size, limit, stack);
-        if (status != success || heap.free.best_fit(size) != nullptr || expandable_.make_window(heap, size))
-            return status;
-        // The window was refused, so the heap grows by the whole request.
-        hole = expandable_.find_hole(heap, size);
-        return hole == nullptr ? out_of_memory : expandable_.grow_without_window(heap, hole, size, limit, stack);
+        return status == out_of_memory ? expandable_.grow_window(heap, size, limit, stack) : status;
     }
     return grow_by_segment(heap, size, limit, stack);
 }

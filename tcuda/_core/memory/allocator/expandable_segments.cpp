@@ -9,35 +9,18 @@
 namespace tcuda {
 namespace {
 
-// A heap of small requests grows ahead of its needs by a share of what the heap has: a sixteenth, or a quarter as long
-// as no block was freed. A program that only allocates, such as one that loads weights, uses that memory next, and
-// wastes at most the last step. In a program that also frees, blocks fit into freed memory, and a large step may stay
-// unused.
-std::size_t shares_ahead(const Heap &heap) { return heap.only_grows ? 4 : 16; }
+// As long as no block was freed, a heap of small requests grows ahead of its needs by a quarter of what the heap has. A
+// program that only allocates, such as one that loads weights, uses that memory next, and wastes at most the last step.
+// In a program that also frees, blocks fit into freed memory.
+constexpr std::size_t shares_ahead = 4, most_ahead = std::size_t(8) << 20;
 
-// The most by which a heap of small requests grows ahead.
-constexpr std::size_t small_growth_limit = std::size_t(8) << 20;
+// A heap of large requests grows by a multiple of this share of what the heap has, and of 20 MiB at most, as in torch.
+constexpr std::size_t shares_of_step = 16;
 
-// Memory goes back to the driver in whole pieces, and a window shows whole pieces but for its two ends. Each piece
-// costs calls of the driver, also in a process that shares an array. So pieces are large in a heap that only grows,
-// whose blocks are likely to stay. Memory that comes later is reused in other sizes, and gets smaller pieces. A piece
-// is a share of what the heap has, and no more than a share of a large request. Pieces of a least size are always
-// allowed.
-struct PieceSizes {
-    std::size_t shares_of_heap, least;
-};
-constexpr PieceSizes lasting{32, std::size_t(16) << 20}, reused{256, std::size_t(4) << 20};
-constexpr std::size_t pieces_of_request = 8, largest_piece = std::size_t(128) << 20;
-
-std::size_t piece_size(const Heap &heap, std::size_t size) {
-    const PieceSizes sizes = heap.only_grows ? lasting : reused;
-    const std::size_t share = std::max((heap.mapped + size) / sizes.shares_of_heap, size / pieces_of_request);
-    return std::clamp(share / small_segment * small_segment, sizes.least, largest_piece);
-}
-
-// For a request of less than 10 MiB, a heap grows by a share of what the heap has. So a small program holds little more
-// than it needs, and a large program asks the driver rarely.
-constexpr std::size_t shares_of_step = 16, largest_step = std::size_t(16) << 20;
+// Memory goes back to the driver in whole pieces, and a window shows whole pieces but for its two ends. So pieces are
+// small where memory is short. Each piece costs calls of the driver, so pieces are large where memory is plentiful. A
+// piece is at most this share of the memory that the heap could still get.
+constexpr std::size_t pieces_of_rest = 512;
 
 } // namespace
 
@@ -123,19 +106,21 @@ int ExpandableSegments::reserve_addresses(Heap &heap) {
 }
 
 int ExpandableSegments::grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
-    const std::size_t needed = needed_at(hole, size);
-    if (has_windows(heap) && !Windows::are_full(heap)) {
-        const std::size_t largest = windows_.largest(heap);
-        const std::size_t missing = largest < size ? round_up(size - largest, small_segment) : needed;
-        if (missing < needed)
-            return grow_by(heap, hole, missing, size, limit, stack);
-    }
-    return grow_by(heap, hole, needed, size, limit, stack);
+    return grow_by(heap, hole, needed_at(hole, size), limit, stack);
 }
 
-int ExpandableSegments::grow_without_window(Heap &heap, Block *hole, std::size_t size, std::size_t limit,
-                                            StackId stack) {
-    return grow_by(heap, hole, needed_at(hole, size), size, limit, stack);
+int ExpandableSegments::grow_window(Heap &heap, std::size_t size, std::size_t limit, StackId stack) {
+    if (!has_windows(heap) || Windows::are_full(heap))
+        return out_of_memory;
+    const std::size_t largest = windows_.largest(heap);
+    if (largest < size) {
+        const std::size_t missing = round_up(size - largest, small_segment);
+        Block *hole = missing < size ? find_hole(heap, missing) : nullptr;
+        const int status = hole == nullptr ? out_of_memory : fill(heap, hole, missing, limit, stack);
+        if (status != success)
+            return status;
+    }
+    return heap.free.best_fit(size) != nullptr || windows_.make(heap, size) ? success : out_of_memory;
 }
 
 // The memory that a request needs at the start of a hole.
@@ -144,35 +129,36 @@ std::size_t ExpandableSegments::needed_at(const Block *hole, std::size_t size) {
     return std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
 }
 
-int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t size, std::size_t limit,
-                                StackId stack) {
-    std::size_t step = small_segment;
-    if (heap.is_large && size < own_segment)
-        step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, largest_step);
-    // A mapping takes the driver the same time for every size. So a heap that is nearly full grows by more than the
-    // request needs. A heap with much free memory in smaller blocks does not, nor does a heap of large requests in
-    // which blocks were freed: windows can make the next large block of free memory.
-    std::size_t share = std::min(heap.mapped / shares_ahead(heap), small_growth_limit);
-    if (heap.is_large)
-        share = heap.only_grows ? std::min(heap.mapped / lasting.shares_of_heap, largest_piece) : 0;
-    const std::size_t ahead =
-        heap.is_large ? share / small_segment * small_segment : std::size_t(1) << log2_floor(share | 1);
-    if (heap.free.bytes() <= ahead)
-        step = std::max(step, ahead);
-    const std::size_t wanted = std::min(round_up(needed, step), hole->size);
-    const auto fits = [&](std::size_t more) { return more <= limit && statistics_.reserved() <= limit - more; };
-    int status = fits(wanted) ? fill(heap, hole, wanted, stack) : out_of_memory;
-    if (status == out_of_memory && needed < wanted && fits(needed))
-        status = fill(heap, hole, needed, stack);
-    return status;
+int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t limit, StackId stack) {
+    // A mapping takes the driver the same time for every size. So a heap grows by more than the request needs: a large
+    // program asks the driver as rarely as torch, and a small program holds little more than the program needs.
+    std::size_t step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, large_segment);
+    if (!heap.is_large) {
+        const std::size_t share = heap.only_grows ? std::min(heap.mapped / shares_ahead, most_ahead) : 0;
+        const std::size_t ahead = std::size_t(1) << log2_floor(share | 1);
+        step = heap.free.bytes() <= ahead ? std::max(ahead, small_segment) : small_segment;
+    }
+    // Large memory ends at a multiple of the step, as in torch.
+    const std::size_t before = heap.is_large ? hole->address - heap.expandable->address : 0;
+    const std::size_t wanted = std::min(round_up(before + needed, step) - before, hole->size);
+    const int status = fill(heap, hole, wanted, limit, stack);
+    return status == out_of_memory && needed < wanted ? fill(heap, hole, needed, limit, stack) : status;
 }
 
-// Maps memory at the start of a hole, and makes that part a free block.
-int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, StackId stack) {
+// Maps memory at the start of a hole, unless more than `limit` bytes of the device would be reserved, and makes that
+// part a free block.
+int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
+    const std::size_t allowed = limit - std::min(limit, statistics_.reserved());
+    if (size > allowed)
+        return out_of_memory;
+    std::size_t free = 0, total = 0;
+    driver_.memory_info(device_, &free, &total); // after a failure, the pieces are the smallest ones
+    const std::size_t rest = std::min(free, allowed);
+    const std::size_t piece = std::max(rest / pieces_of_rest / small_segment * small_segment, small_segment);
     Segment &segment = *heap.expandable;
     if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm
         heap.holes.insert(splitter_.cut(hole, size));
-    if (const int status = memory_.map(segment, hole->address, size, piece_size(heap, size))) {
+    if (const int status = memory_.map(segment, hole->address, size, piece)) {
         if (hole->after != nullptr && hole->after->is_hole()) {
             heap.holes.erase(hole->after);
             splitter_.absorb_after(hole);

@@ -51,8 +51,9 @@ public:
     // Maps memory at the start of a hole, as much as the request needs beside the free memory of the heap, or more.
     // Returns a status.
     int grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
-    // The same without regard to free memory that is not beside the hole.
-    int grow_without_window(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
+
+    // Makes a window for a request out of all free memory of the heap, and of new memory for what is missing.
+    int grow_window(Heap &heap, std::size_t size, std::size_t limit, StackId stack);
 
     // Whether the driver can take back any memory of a free block.
     static bool is_releasable(const Block *block);
@@ -94,8 +95,8 @@ private:
     int reserve_addresses(Heap &heap);
     int take_addresses(Addresses *taken);
     static std::size_t needed_at(const Block *hole, std::size_t size);
-    int grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t size, std::size_t limit, StackId stack);
-    int fill(Heap &heap, Block *hole, std::size_t size, StackId stack);
+    int grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t limit, StackId stack);
+    int fill(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
     int release_mapping(Heap &heap, Block **block, Address from, Address to);
 
     const int device_;

@@ -68,6 +68,13 @@ public:
         return tree_.first([size](const Block *block) { return block->size >= size; });
     }
 
+    // The block that best_fit() would find if the blocks up to the result of best_fit() were gone, or null.
+    Block *next_fit(const Block *block) const {
+        if (block->size >= listed)
+            return tree_.first([block](const Block *other) { return BySize()(block, other); });
+        return block->right != nullptr ? block->right : best_fit(block->size + unit);
+    }
+
     std::size_t bytes() const { return bytes_; }
 
     // The blocks of at least 2 MiB: the first block that is `wanted`, or null; and all of them. The driver gives and

@@ -95,18 +95,22 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
             return block;
     lock.leave_interpreter();
     const PinnedPool pinned(pool);
-    if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size))
-        reclaimer_.unmap_idle_windows(lock, *heap);
-    if (native_.make_window(pool, stream, size))
-        if (Block *block = take(pool, stream, size))
-            return block;
+    // The calls of the driver for a window are wasted while there is plenty of new memory. Once the limit is near, free
+    // memory is used before memory is given back. If the device has no more memory, native_.grow() makes a window.
+    const bool is_short = limit_.is_set() && !limit_.allows(lock, segment_size(size), statistics_.reserved());
+    if (is_short) {
+        if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size))
+            reclaimer_.unmap_idle_windows(lock, *heap);
+        if (native_.make_window(pool, stream, size))
+            if (Block *block = take(pool, stream, size))
+                return block;
+    }
     reclaimer_.collect_garbage(lock, size, stream);
-    if (settings_.rejects_beyond_limit && pool.library == nullptr && limit_.is_set() &&
-        !limit_.allows(lock, segment_size(size), statistics_.reserved())) {
+    if (settings_.rejects_beyond_limit && pool.library == nullptr && is_short) {
         ++statistics_.num_oom_rejections;
         throw lack(size, stream, true);
     }
-    reclaimer_.give_back_idle(lock, segment_size(size), stream);
+    reclaimer_.give_back_idle(lock, segment_size(size), stream, is_short);
     std::uint64_t handed_out = 0;
     for (int retries = 0;; ++retries) {
         if (Block *block = take(pool, stream, size))

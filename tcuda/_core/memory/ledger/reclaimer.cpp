@@ -19,9 +19,8 @@ constexpr std::uint64_t handed_out_per_early_byte = 16;
 
 } // namespace
 
-void Reclaimer::give_back_idle(Lock &lock, std::size_t enough, Stream current) {
+void Reclaimer::give_back_idle(Lock &lock, std::size_t enough, Stream current, bool is_short) {
     if (!settings_.trim_always) {
-        const bool is_short = limit_.is_set() && !limit_.allows(lock, enough, statistics_.reserved());
         if (is_short)
             pools_.drop_spare();
         recycle(lock, enough, false, &current, is_short ? From::everywhere : From::destroyed_streams);

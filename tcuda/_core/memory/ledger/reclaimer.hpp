@@ -35,8 +35,9 @@ public:
 
     // Gives back up to `enough` bytes that no stream works on, before an allocation on `current` that needs new memory:
     // the memory of destroyed streams, even if another stream has adopted and not used the memory; free memory of all
-    // streams if the limit forbids to take more; and the same with trim:always. Waits for nothing. Throws DriverError.
-    void give_back_idle(Lock &lock, std::size_t enough, Stream current);
+    // streams if `is_short`, because the limit forbids to take more; and the same with trim:always. Waits for nothing.
+    // Throws DriverError.
+    void give_back_idle(Lock &lock, std::size_t enough, Stream current, bool is_short);
 
     // Unmaps windows of the heap that were not opened for long, if the stream of the heap has nothing to do. Waits for
     // nothing.

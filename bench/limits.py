@@ -1,0 +1,106 @@
+"""The smallest limit on which a workload runs: ``python bench/limits.py [--workload NAME] [--trace FILE] [--busy]``.
+
+For each workload and allocator, the tool prints the time and the calls of the driver of the first and of the second
+replay of a fresh process without a limit, and the most memory that the allocator then holds. After that, the tool
+searches, by bisection, for the smallest limit of the allocator's memory on which a replay ends without out-of-memory.
+The limits are multiples of 2 MiB, and each replay begins with an empty cache. The limit is shown as a multiple of the
+peak of the live bytes, with each block rounded to 512 bytes and the sum to 2 MiB. With ``--busy``, the stream has work
+all the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limits_worker import Limits
+from replay import EMULATED, ReplayError, possible
+from replay import present as all_present
+from sources import SETTINGS, SOURCES
+from table import plain
+from workloads import COLD, WORKLOADS, read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+NAMES = tuple(name for name in WORKLOADS if name not in COLD)
+"""The names of the workloads, all of which free memory."""
+
+_WORKER = Path(__file__).parent / "limits_worker.py"
+
+
+def present() -> tuple[str, ...]:
+    """Return the allocators that are compared on this machine."""
+    return tuple(name for name in all_present() if name not in {"tcuda_segments", "cupy_async"})
+
+
+def limits(source: str, workloads: Sequence[str], *, busy: bool = False) -> list[Limits]:
+    """Measure workloads, given by name or by the path of a trace, with an allocator in processes of its own.
+
+    Raises:
+        ReplayError: A replay failed.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    environment |= {**EMULATED, **SOURCES[source].environment}
+    # Python warns of a fork in a process with threads. The only other threads are idle threads of NumPy.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source]
+    command += ["busy" if busy else "idle", *workloads]
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        raise ReplayError(f"The replay through {source} failed:\n{done.stderr}")
+    found = []
+    for line in done.stdout.splitlines():
+        values = json.loads(line)
+        pairs = {name: values[name] and tuple(values[name]) for name in ("seconds", "calls")}
+        found.append(Limits(**{**values, **pairs}))
+    return found
+
+
+def table(found: Sequence[Limits]) -> list[tuple[str, ...]]:
+    """Return all results, in one row for each workload and allocator."""
+    header: tuple[str, ...] = ("workload", "stream", "allocator", "smallest limit / live", "held / live")
+    header += ("first: µs an event", "driver calls", "second: µs an event", "driver calls")
+    rows: list[tuple[str, ...]] = [header]
+    for each in sorted(found, key=lambda each: (each.workload, each.busy)):
+        ratio = "-" if each.per_live is None else f"{each.per_live:.3f}"
+        costs = []
+        for place in (0, 1):
+            costs.append(f"{each.seconds[place] / each.events * 1e6:.2f}")
+            costs.append("-" if each.calls is None else f"{each.calls[place]:,}")
+        stream = "busy" if each.busy else "idle"
+        rows.append((each.workload, stream, each.source, ratio, f"{each.held / each.bound:.3f}", *costs))
+    return rows
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return 0 after success, or 2 if a trace cannot be read or a replay failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", nargs="+", choices=NAMES, default=[], metavar="NAME", help="; ".join(NAMES))
+    parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
+    parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
+    parser.add_argument("--busy", action="store_true", help="keep the stream busy")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+
+    def measured() -> Iterator[Limits]:
+        for trace in options.trace:
+            read_trace(trace)
+        workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(NAMES)
+        for source in options.source:
+            yield from limits(source, workloads, busy=options.busy)
+
+    try:
+        found = list(measured())
+    except (OSError, ValueError, ReplayError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps([each._asdict() for each in found], indent=2) if options.json else plain(table(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
