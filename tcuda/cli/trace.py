@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tcuda._base.console import console
 from tcuda._base.files import write_file
 from tcuda._base.messages import in_one_line, printable
-from tcuda._base.outputs import Kind, remove_earlier, require_free
+from tcuda._base.outputs import Kind, require_free
 from tcuda._base.program import Ending, before_abrupt_exit, named_program, split_program
 from tcuda._runtime import command_devices
 
@@ -68,7 +68,6 @@ def run(options: argparse.Namespace) -> int:
         told = command_devices.choose(options.emulated)
     except (OSError, RuntimeError, ValueError) as error:
         options.usage_error(in_one_line(error))
-    remove_earlier(options.output)
     screen = console(stderr=True)
     if told:
         screen.print(told)
@@ -81,7 +80,8 @@ def run(options: argparse.Namespace) -> int:
         def finish(ending: Ending) -> int:
             content = record.end()
             if content is None:
-                screen.print("The program has used no device, so there is no timeline.")
+                earlier = f" {printable(str(options.output))} is that of an earlier run." if output.exists() else ""
+                screen.print(f"The program has used no device, so there is no timeline.{earlier}")
                 return ending.status or _NO_TRACE
             write_file(output, content)
             screen.print(f"Wrote {printable(str(options.output))}, which https://ui.perfetto.dev shows.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tcuda._viz.trace import Span
@@ -11,14 +13,8 @@ from tcuda._viz.trace import Span
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcuda._runtime.protocol import Trace
     from tcuda.nvtx import Listener
-
-
-class _Open(threading.local):
-    """The ranges that a thread has opened, with their beginnings; the innermost is last."""
-
-    def __init__(self) -> None:
-        self.ranges: list[tuple[str, int]] = []
 
 
 class TracedRanges:
@@ -26,29 +22,44 @@ class TracedRanges:
 
     Args:
         profiler: Hears of everything, too.
-        now: Returns the time in nanoseconds.
 
     Attributes:
+        profiler: The profiler.
         found: The ranges that are closed, and the marks.
     """
 
-    def __init__(self, profiler: Listener, now: Callable[[], int]) -> None:
+    def __init__(self, profiler: Listener) -> None:
         self.profiler = profiler
         self.found: list[Span] = []
-        self._now = now
-        self._open = _Open()
+        self._now: Callable[[], int] = time.time_ns
+        self._open: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+        """The ranges that each thread has opened, with their beginnings; the innermost is last."""
         self._started: dict[int, Span] = {}
         self._numbers = itertools.count(1)
 
+    def follow(self, trace: Trace) -> None:
+        """Use the clock of ``trace`` from now on, and for all that was heard before."""
+
+        def moved(moment: int) -> int:
+            return trace.moments([moment])[0]
+
+        self.found = [span._replace(start=moved(span.start), end=moved(span.end)) for span in self.found]
+        for number, span in self._started.items():
+            self._started[number] = span._replace(start=moved(span.start))
+        for ranges in self._open.values():
+            ranges[:] = [(name, moved(start)) for name, start in ranges]
+        self._now = trace.now
+
     def push(self, msg: str) -> int:
         """Hear that a range is opened inside the innermost range of the thread."""
-        self._open.ranges.append((msg, self._now()))
+        self._open[threading.get_ident()].append((msg, self._now()))
         return self.profiler.push(msg)
 
     def pop(self) -> int:
         """Hear that the innermost range of the thread is closed; a range from before the trace is not known."""
-        if self._open.ranges:
-            name, start = self._open.ranges.pop()
+        ranges = self._open[threading.get_ident()]
+        if ranges:
+            name, start = ranges.pop()
             self.found.append(Span(name, threading.get_native_id(), start, self._now()))
         return self.profiler.pop()
 

@@ -74,7 +74,7 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     require_writable(file)
     init()
     with _alone():
-        record = _Record()
+        record = _Record(_heard_ranges())
         try:
             yield
         finally:
@@ -82,21 +82,25 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 class LaterRecord:
-    """A record of a trace that begins when tcuda is initialised in this process."""
+    """A record of a trace that begins when tcuda is initialised in this process. Ranges are heard before, too."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
+        self._ranges = _heard_ranges()
         self._record: _Record | None = None
 
     def begin(self) -> None:
         """Begin the record, unless this process is a fork of the process of the trace."""
         if os.getpid() == self._process and self._record is None:
-            self._record = _Record()
+            self._record = _Record(self._ranges)
 
     def end(self) -> bytes | None:
         """End the record, and return the content of the file; None if the record has not begun."""
         self._process = 0
-        return None if self._record is None else self._record.end()
+        if self._record is not None:
+            return self._record.end()
+        change_listener(lambda _: self._ranges.profiler)
+        return None
 
 
 @contextmanager
@@ -127,30 +131,43 @@ def _alone() -> Iterator[None]:
         _in_progress.release()
 
 
-class _Record:
-    """What a trace hears of, from now on."""
+def _heard_ranges() -> TracedRanges:
+    """Return the ranges and marks that are heard from now on."""
+    heard: list[TracedRanges] = []
 
-    def __init__(self) -> None:
-        self._trace = runtime().beginTrace()
+    def listen(profiler: Listener) -> TracedRanges:
+        heard.append(TracedRanges(profiler))
+        return heard[0]
+
+    change_listener(listen)
+    return heard[0]
+
+
+class _Record:
+    """What a trace hears of, from now on.
+
+    Args:
+        ranges: The ranges and marks, which may have been heard before.
+    """
+
+    def __init__(self, ranges: TracedRanges) -> None:
+        try:
+            self._trace = runtime().beginTrace()
+        except BaseException:
+            change_listener(lambda _: ranges.profiler)
+            raise
         self._memory = _History(self._trace)
-        self._ranges: TracedRanges | None = None
-        change_listener(self._listen)
+        self._ranges = ranges
+        ranges.follow(self._trace)
 
     def end(self) -> bytes:
         """End the record, and return the content of the file."""
-        ranges = self._ranges
-        assert ranges is not None
-        change_listener(lambda listener: ranges.profiler)
+        change_listener(lambda _: self._ranges.profiler)
         memory = self._memory.end()
-        devices = range(device_count())
         used = {current_device(), *(each.device for each in memory if each.reserved)}
         work = self._trace.end(sorted(used))
-        names = [get_device_name(device) for device in devices]
-        return document(names, work, ranges.found, memory)
-
-    def _listen(self, profiler: Listener) -> TracedRanges:
-        self._ranges = TracedRanges(profiler, self._trace.now)
-        return self._ranges
+        names = [get_device_name(device) for device in range(device_count())]
+        return document(names, work, self._ranges.found, memory)
 
 
 class _History:

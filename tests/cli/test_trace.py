@@ -76,3 +76,31 @@ class TestTrace:
         for _ in range(2):
             assert tcuda_command("trace", program).returncode == 0
         assert kernels(tmp_path / "trace.json") == 2
+
+    def test_ranges_from_before_the_first_work_are_there(self, tcuda_command: Any, tmp_path: Path) -> None:
+        code = """
+from tcuda import nvtx
+import cupy
+nvtx.mark("early")
+started = nvtx.range_start("started")
+with nvtx.range("outer"):
+    cupy.ones(1000)
+    with nvtx.range("inner"):
+        cupy.ones(1000)
+nvtx.range_end(started)
+"""
+        assert tcuda_command("trace", "-c", code).returncode == 0
+        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        found = {event["name"]: event for event in events if event.get("cat") in ("range", "mark")}
+        assert set(found) == {"early", "started", "outer", "inner"}
+        assert all(event["ts"] >= 0 for event in found.values())
+        assert found["outer"]["ts"] <= found["inner"]["ts"]
+
+    def test_a_run_without_devices_keeps_the_earlier_timeline_and_says_so(
+        self, tcuda_command: Any, program: Path, tmp_path: Path
+    ) -> None:
+        assert tcuda_command("trace", program).returncode == 0
+        done = tcuda_command("trace", "-c", "import nosuch")
+        assert done.returncode == 1
+        assert "trace.json is that of an earlier run." in done.stderr
+        assert kernels(tmp_path / "trace.json") == 2
