@@ -132,12 +132,14 @@ def test_the_nodes_of_bodies_have_lines(xp: Any, graph: tcuda.CUDAGraph) -> None
     ][:2] == [("clear", 1), ("clear", 2)]
 
 
+@pytest.mark.wings
 def test_no_line_is_recorded_unless_asked_for(xp: Any, kept: tcuda.CUDAGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TCUDA_GRAPH_LINES", raising=False)
     two_lines(kept, xp.zeros(3))
     assert lines_of(kept) == [None] * 3 or _detector.is_started()
 
 
+@pytest.mark.wings
 def test_a_check_records_the_lines(xp: Any, kept: tcuda.CUDAGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TCUDA_GRAPH_LINES", raising=False)
     with tcuda.sanitizer.check():
