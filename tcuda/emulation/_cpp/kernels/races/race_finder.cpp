@@ -810,7 +810,8 @@ Missing RaceFinder::missing(AccessStamp first, std::uintptr_t address) const {
     };
     if (!near && knows(HandOvers::Also::small_scopes))
         return Missing::scope;
-    if (knows(HandOvers::Also::without_fence))
+    // No fence comes between an atomic function and the value that the function itself reads.
+    if (!is_atomic(kind_) && knows(HandOvers::Also::without_fence))
         return Missing::fence_of_second;
     const bool narrow = is_of_block(kind_of_first) || is_of_block(kind_);
     if (!near && narrow && !is_plain(kind_of_first) && !is_plain(kind_))
