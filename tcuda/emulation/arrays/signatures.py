@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tcuda.emulation.devices.strided import Strided, shortened
+from tcuda.emulation.names import tensor_names
 from tcuda.emulation.work import creation, refusals
 
 if TYPE_CHECKING:
@@ -410,7 +411,10 @@ class Signature:
 
     def _refuse_name(self, name: str) -> NoReturn:
         known = ", ".join(repr(known) for known in self._named)
-        raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}; CuPy's has {known or 'none'}.")
+        raise TypeError(
+            f"{self.name}() got an unexpected keyword argument {name!r}; CuPy's has {known or 'none'}."
+            f"{'' if name in self._named else tensor_names.about_keyword(name)}"
+        )
 
     def _require(self, count: int, kwargs: Mapping[str, Any]) -> None:
         missing = [name for name in self.places[count : self._required] if name not in kwargs]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.devices import array_interface
 from tcuda.emulation.devices.operands import SCALARS
 from tcuda.emulation.devices.strided import Strided, supported, template_among
+from tcuda.emulation.names import tensor_names
 from tcuda.emulation.numbers import casts, structured
 from tcuda.emulation.work import copies, dlpack, filling, numpy_work
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
+    from typing_extensions import Never
 
     Shape = int | Sequence[int]
 
@@ -25,18 +28,24 @@ _OF_HOST = (Strided, np.ndarray, list, tuple, str, bytes, *SCALARS)
 _NUMBERS = frozenset([bool, int, float, complex])
 
 
-def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
+def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C", **others: Never) -> Strided:
     """Return a new array with uninitialised elements."""
+    if others:
+        _refuse("empty", others)
     return numpy_work.new(shape, dtype, order)
 
 
-def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Strided:
+def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C", **others: Never) -> Strided:
     """Return a new array of zeros."""
+    if others:
+        _refuse("zeros", others)
     return _cleared(empty(shape, dtype, order))
 
 
-def ones(shape: Shape, dtype: npt.DTypeLike | None = float, order: str = "C") -> Strided:
+def ones(shape: Shape, dtype: npt.DTypeLike | None = float, order: str = "C", **others: Never) -> Strided:
     """Return a new array of ones."""
+    if others:
+        _refuse("ones", others)
     return full(shape, 1, float if dtype is None else dtype, order)
 
 
@@ -99,6 +108,7 @@ def array(
     ndmin: int = 0,
     *,
     blocking: bool = False,
+    **others: Never,
 ) -> Strided:
     """Return an array on the current device with the elements of ``obj``.
 
@@ -111,14 +121,18 @@ def array(
         subok: Must be false.
         ndmin: The minimum number of axes; missing axes are added at the front.
         blocking: Whether to wait until a copy from the host is complete.
+        others: Nothing. A parameter of torch is refused with the words of what to write.
 
     Raises:
         RuntimeError: The current stream captures, and ``obj`` is on the host and has an axis.
         AssertionError: ``obj`` is a sequence of arrays of a subclass, for which CuPy raises this error, too.
         NotImplementedError: ``subok`` is true, which CuPy refuses, too.
-        TypeError: ``obj`` is a sequence of arrays of several classes, or of arrays and objects of the host.
+        TypeError: ``obj`` is a sequence of arrays of several classes, or of arrays and objects of the host; or a keyword
+            is unknown.
         ValueError: The kernels do not know the dtype of ``obj``, or ``copy`` is False and ``obj`` must be copied.
     """
+    if others:
+        _refuse("array", others)
     if subok:
         raise NotImplementedError("array() makes arrays of one class only; leave subok out.")
     order = order.upper() if order else "K"
@@ -152,8 +166,11 @@ def asarray(
     *,
     copy: bool | None = None,
     blocking: bool = False,
+    **others: Never,
 ) -> Strided:
     """Return ``a`` as an array on the current device, and copy only if needed; see :func:`array`."""
+    if others:
+        _refuse("asarray", others)
     return array(a, dtype, copy, order, blocking=blocking)
 
 
@@ -321,3 +338,20 @@ def _contiguous(a: Strided, dtype: npt.DTypeLike | None, order: str) -> Strided:
     if not isinstance(a, Strided):
         raise TypeError(f"Unsupported type {type(a)}")
     return array(a, dtype, None, order, ndmin=1)
+
+
+def _refuse(function: str, others: dict[str, Any]) -> NoReturn:
+    """Refuse a keyword argument that a function lacks, in Python's words, and say what to write for one of torch."""
+    name = next(iter(others))
+    more = tensor_names.about_keyword(name)
+    raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{f'.{more}' if more else ''}")
+
+
+def _hide_others(function: Any) -> None:
+    """Give a function CuPy's parameters for tools that ask, without the one that only takes what is refused."""
+    found = inspect.signature(function)
+    function.__signature__ = found.replace(parameters=[*found.parameters.values()][:-1])
+
+
+for _function in (empty, zeros, ones, array, asarray):
+    _hide_others(_function)
