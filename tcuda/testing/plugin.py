@@ -38,6 +38,7 @@ _has_chosen = pytest.StashKey[bool]()
 _CUPY = "tcuda_cupy"
 _CUPYS = ("emulated", "installed")
 _CHECKS = "tcuda_checks"
+_OF_EMULATED = ("TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_SCHEDULE", "TCUDA_EMULATED_CHECKS")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -212,7 +213,7 @@ def _require_variables() -> None:
         pytest.UsageError: A variable has a value that is not allowed.
     """
     named = os.environ.get("TCUDA_RUNTIME")
-    is_asked = named in ("emulated", "auto") or any(name.startswith("TCUDA_EMULATED_") for name in os.environ)
+    is_asked = named in ("emulated", "auto") or any(map(os.environ.get, _OF_EMULATED))
     if named == "cuda" or not is_asked or not has_wing("emulation"):
         return
     try:

@@ -127,8 +127,8 @@ def array(
         RuntimeError: The current stream captures, and ``obj`` is on the host and has an axis.
         AssertionError: ``obj`` is a sequence of arrays of a subclass, for which CuPy raises this error, too.
         NotImplementedError: ``subok`` is true, which CuPy refuses, too.
-        TypeError: ``obj`` is a sequence of arrays of several classes, or of arrays and objects of the host; or a keyword
-            is unknown.
+        TypeError: ``obj`` is a sequence of arrays of several classes, or of arrays and objects of the host; or a
+            keyword is unknown.
         ValueError: The kernels do not know the dtype of ``obj``, or ``copy`` is False and ``obj`` must be copied.
     """
     if others:
