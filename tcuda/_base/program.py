@@ -17,9 +17,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.tracebacks import place_of_error
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
     from types import CodeType, FrameType, TracebackType
+
+    from tcuda._base.user_code import Place
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _IMPORT = "<frozen importlib"
@@ -36,10 +40,12 @@ class Ending:
     Attributes:
         status: The exit status.
         failure: The exception that ended the program, in one line; None if no exception did.
+        place: The innermost line of the program in the traceback of the exception; None if there is no such line.
     """
 
     status: int
     failure: str | None = None
+    place: Place | None = None
 
 
 def require_program(path: str) -> None:
@@ -290,9 +296,11 @@ def _guarded(run: Callable[[], None]) -> Ending:
     except SystemExit as exit:
         return Ending(_status(exit.code))
     except BaseException as error:
-        failure = _in_one_line(error)
+        ending = Ending(
+            _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, _in_one_line(error), place_of_error(error)
+        )
         _print_traceback(error)
-        return Ending(_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, failure)
+        return ending
     return Ending(0)
 
 

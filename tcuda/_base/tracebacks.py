@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda._base.user_code import is_library, is_own
+from tcuda._base.user_code import Place, is_library, is_own, is_user_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,14 @@ def end_at_program(error: BaseException) -> None:
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
+def place_of_error(error: BaseException) -> Place | None:
+    """Return the innermost line of the program in the traceback of an error; None if all lines are of libraries."""
+    for entry in reversed(list(_entries(error.__traceback__))):
+        if is_user_code(_file(entry)):
+            return Place(_file(entry), entry.tb_lineno, entry.tb_frame.f_code.co_name)
+    return None
+
+
 def _is_inside(error: BaseException) -> bool:
     """Return whether tcuda has caught an error before the error reached the program."""
     entries = list(_entries(error.__traceback__))
@@ -50,4 +58,4 @@ def _file(entry: TracebackType) -> str:
     return entry.tb_frame.f_code.co_filename
 
 
-__all__ = ["end_at_program"]
+__all__ = ["end_at_program", "place_of_error"]

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tcuda._base import log
+from tcuda._base.messages import similar
 from tcuda._base.wings import wing_module
 from tcuda._runtime.visible_devices import VARIABLE
 
@@ -154,6 +155,7 @@ def asked_for(otherwise: str) -> str:
         ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
     """
     asked = os.environ.get(CHOICE) or otherwise
-    if asked not in ("cuda", "emulated", "auto"):
-        raise ValueError(f"{CHOICE} is {asked!r}; it can be 'cuda', 'emulated' or 'auto'.")
+    known = ("cuda", "emulated", "auto")
+    if asked not in known:
+        raise ValueError(f"{CHOICE} is {asked!r}; it can be 'cuda', 'emulated' or 'auto'.{similar(asked, known)}")
     return asked

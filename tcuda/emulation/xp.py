@@ -35,7 +35,7 @@ from tcuda.emulation.kernels.fusion import fuse
 from tcuda.emulation.kernels.raw_kernel import RawKernel
 from tcuda.emulation.kernels.raw_module import RawModule
 from tcuda.emulation.kernels.reduction import ReductionKernel
-from tcuda.emulation.names import absent, catalogue
+from tcuda.emulation.names import absent, catalogue, tensor_names
 from tcuda.emulation.names import identity as _identity  # `identity` is a function of the namespace
 from tcuda.emulation.numbers.structured import make_aligned_dtype
 from tcuda.emulation.work import creation
@@ -50,7 +50,8 @@ def __getattr__(name: str) -> Any:
         if __name__ == "cupy":
             _identity.rename(module, "cupy.testing")
         return module
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{absent.about(f'cupy.{name}')}")
+    more = absent.about(f"cupy.{name}") or tensor_names.about_function(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{more}")
 
 
 def _types_of_results(function: Any, types: Any) -> Any:

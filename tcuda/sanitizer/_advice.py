@@ -31,7 +31,7 @@ def missing_order(
     """
     before = names.place if names.place in (current.launch_stack or current.stack) else current.place
     if freed is not None and names.previous is not None:
-        return _kept_memory(previous, names.previous, freed)
+        return _kept_memory(previous, names.previous, names.current, freed)
     if previous.host:  # a request of MPI
         return _completed_request(before, previous)
     if names.current is None or names.previous is None:
@@ -83,7 +83,7 @@ def _completed_request(before: Frame | None, previous: RaceAccess) -> Missing:
     )
 
 
-def _kept_memory(previous: RaceAccess, stream: StreamName, freed: RaceAllocation) -> Missing:
+def _kept_memory(previous: RaceAccess, stream: StreamName, other: StreamName | None, freed: RaceAllocation) -> Missing:
     """Return the call that keeps the memory, at the last use of the array.
 
     The line that frees the memory is no such place: the line may be that of the next array with the same name, or any
@@ -98,9 +98,18 @@ def _kept_memory(previous: RaceAccess, stream: StreamName, freed: RaceAllocation
         if used.makes_array:
             where = f"after {line_of(before)}, which makes the array and uses it last,"
             before = None  # the array does not exist before the line
+    instead = "" if stream.is_tcudas else _wait_after_use(stream, other)
+    more = f" In place of the call, {instead}." if instead else ""
     if stream.is_code:
-        return Missing(call, before, f"`{call}` {where} orders them.")
-    return Missing(call, before, f"A call of tcuda.memory.record_stream() for {stream.text} {where} orders them.")
+        return Missing(call, before, f"`{call}` {where} orders them.{more}", instead=instead)
+    text = f"A call of tcuda.memory.record_stream() for {stream.text} {where} orders them.{more}"
+    return Missing(call, before, text, instead=instead)
+
+
+def _wait_after_use(stream: StreamName, other: StreamName | None) -> str:
+    """Return how a program that uses CuPy only lets the stream of the next array wait."""
+    call = f": {wait_of(other, stream)}" if other is not None and other.is_code and stream.is_code else ""
+    return f"let the stream of the free wait for {_word(stream)} between the last use and the free{call}"
 
 
 def _recording(array: str, stream: StreamName) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TOOL = "tcuda sanitize"
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_OF_FINDINGS = "tcuda.sanitizer.CUDASanitizerErrors"
+"""The beginning of the failure of a program that a finding has ended."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """The characters that no document of XML may have."""
 
@@ -45,6 +47,22 @@ class _Entry(NamedTuple):
         return str(self.findings[0]["words"]["title"])
 
 
+class _Trouble(NamedTuple):
+    """A reason for which a run without findings proves nothing.
+
+    Attributes:
+        title: The reason in a few words.
+        text: The whole reason.
+        place: The line of the program that failed; None if unknown.
+        is_news: Whether neither the entries of the report nor the output of the program tell of the same.
+    """
+
+    title: str
+    text: str
+    place: Mapping[str, Any] | None = None
+    is_news: bool = False
+
+
 def runs_on_github() -> bool:
     """Return whether this process runs in a workflow of GitHub, which reads annotations from the output."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
@@ -57,20 +75,36 @@ def github_lines(report: Mapping[str, Any], folder: Path) -> Iterator[str]:
         report: The lists of findings of ``Report.as_dict()``, all of them or some.
         folder: The folder from which the names of files count, unless ``GITHUB_WORKSPACE`` names the clone.
     """
-    base = Path(os.environ.get("GITHUB_WORKSPACE") or folder)
     for entry in _entries(report, folder):
-        values = {"title": entry.title}
-        if entry.place is not None:
-            values = {"file": _relative(entry.place["file"], base), "line": str(entry.place["line"]), **values}
-        listed = ",".join(f"{name}={_of_command(value, ':,')}" for name, value in values.items())
-        yield f"::{'warning' if entry.is_possible else 'error'} {listed}::{_of_command(entry.text)}"
+        yield github_line(entry.title, entry.text, entry.place, folder, "warning" if entry.is_possible else "error")
+    for trouble in _troubles(report):
+        if trouble.is_news:
+            yield github_line(trouble.title, trouble.text, trouble.place, folder)
+
+
+def github_line(title: str, text: str, place: Mapping[str, Any] | None, folder: Path, level: str = "error") -> str:
+    """Return a line that GitHub shows beside a line of the program.
+
+    Args:
+        title: The title.
+        text: The text.
+        place: The line of the program; None if the line is not known.
+        folder: As in :func:`github_lines`.
+        level: ``"error"`` or ``"warning"``.
+    """
+    base = Path(os.environ.get("GITHUB_WORKSPACE") or folder)
+    values = {"title": title}
+    if place is not None:
+        values = {"file": _relative(place["file"], base), "line": str(place["line"]), **values}
+    listed = ",".join(f"{name}={_of_command(value, ':,')}" for name, value in values.items())
+    return f"::{level} {listed}::{_of_command(text)}"
 
 
 def sarif(report: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the findings as a log of SARIF 2.1.0; the arguments are as in :func:`github_lines`."""
     results, rules = [], {}
     for entry in _entries(report, folder):
-        kind = entry.findings[0]["kind"]
+        kind = "use after free" if entry.findings[0].get("use_after_free") else entry.findings[0]["kind"]
         rule = re.sub(r"\W+", "-", kind)
         rules[rule] = {"id": rule, "shortDescription": {"text": kind}}
         sides = [side for finding in entry.findings for side in finding["words"]["sides"]]
@@ -88,11 +122,26 @@ def sarif(report: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             }
         )
     driver = {"name": TOOL, "version": __version__, "rules": list(rules.values())}
-    return {"version": "2.1.0", "$schema": _SCHEMA, "runs": [{"tool": {"driver": driver}, "results": results}]}
+    run = {"tool": {"driver": driver}, "invocations": [_invocation(report, folder)], "results": results}
+    return {"version": "2.1.0", "$schema": _SCHEMA, "runs": [run]}
+
+
+def _invocation(report: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    told = [
+        {
+            "level": "error",
+            "message": {"text": trouble.text},
+            **({} if trouble.place is None else {"locations": [_location(trouble.place, folder)]}),
+        }
+        for trouble in _troubles(report)
+    ]
+    return {"executionSuccessful": not told, "toolExecutionNotifications": told}
 
 
 def junit(report: Mapping[str, Any], folder: Path, name: str, *, possible: bool = False) -> str:
     """Return the findings as a file of JUnit, in which each cause is a test that fails; without findings, one passes.
+
+    A program that failed, and a run in which no operation was watched, are tests with an error.
 
     Args:
         report: As in :func:`github_lines`.
@@ -101,18 +150,45 @@ def junit(report: Mapping[str, Any], folder: Path, name: str, *, possible: bool 
         possible: Whether possible races are failures.
     """
     failed = [entry for entry in _entries(report, folder) if possible or not entry.is_possible]
-    counts = {"tests": str(len(failed) or 1), "failures": str(len(failed)), "errors": "0"}
+    troubles = _troubles(report)
+    tests = len(failed) + len(troubles) or 1
+    counts = {"tests": str(tests), "failures": str(len(failed)), "errors": str(len(troubles))}
     suites = Xml.Element("testsuites", {"name": TOOL, **counts})
     suite = Xml.SubElement(suites, "testsuite", {"name": _of_xml(name), **counts})
     for number, entry in enumerate(failed, 1):
-        title, place = _of_xml(entry.title), {}
-        if entry.place is not None:
-            place = {"file": _of_xml(_relative(entry.place["file"], folder)), "line": str(entry.place["line"])}
-        case = Xml.SubElement(suite, "testcase", {"classname": TOOL, "name": f"{number}. {title}", **place})
+        title = _of_xml(entry.title)
+        case = _case(suite, f"{number}. {title}", entry.place, folder)
         Xml.SubElement(case, "failure", {"message": title}).text = _of_xml(entry.text)
-    if not failed:
+    for trouble in troubles:
+        case = _case(suite, trouble.title, trouble.place, folder)
+        message = _of_xml(trouble.text)
+        Xml.SubElement(case, "error", {"message": message.partition("\n")[0]}).text = message
+    if not failed and not troubles:
         Xml.SubElement(suite, "testcase", {"classname": TOOL, "name": "no race"})
     return f'<?xml version="1.0" encoding="utf-8"?>\n{Xml.tostring(suites, "unicode")}\n'
+
+
+def _case(suite: Xml.Element, name: str, place: Mapping[str, Any] | None, folder: Path) -> Xml.Element:
+    where = {}
+    if place is not None:
+        where = {"file": _of_xml(_relative(place["file"], folder)), "line": str(place["line"])}
+    return Xml.SubElement(suite, "testcase", {"classname": TOOL, "name": name, **where})
+
+
+def _troubles(report: Mapping[str, Any]) -> list[_Trouble]:
+    """Return why the run of a program proves nothing where nothing was found; reports of tests have no program."""
+    program = report.get("program")
+    if program is None:
+        return []
+    if program["failure"] is not None:
+        failure = str(program["failure"])
+        return [_Trouble("the program failed", failure, program.get("place"), not failure.startswith(_OF_FINDINGS))]
+    if program["status"]:
+        text = f"The program ended with the exit status {program['status']}."
+        return [_Trouble("the program failed", text)]
+    if not report["operations"]:
+        return [_Trouble("nothing watched", "No operation on a device was watched, so nothing is known about races.")]
+    return []
 
 
 def _entries(report: Mapping[str, Any], folder: Path) -> Iterator[_Entry]:
@@ -157,4 +233,4 @@ def _of_xml(text: str) -> str:
     return _NO_XML.sub("?", text)
 
 
-__all__ = ["TOOL", "github_lines", "junit", "runs_on_github", "sarif"]
+__all__ = ["TOOL", "github_line", "github_lines", "junit", "runs_on_github", "sarif"]

@@ -356,6 +356,7 @@ class Race(Finding):
             "doubt": self.doubt,
             "missing": self.missing.call,
             "advice": self.missing.sentence,
+            "instead": self.missing.instead,
             "before": None if before is None else {"file": before.filename, "line": before.line},
             "previous_allocation": None if self.previous_allocation is None else self.previous_allocation.as_dict(),
             "previous": self.previous.as_dict(),

@@ -79,7 +79,8 @@ def mend_of(finding: Mapping[str, Any], folder: str | None = None) -> str:
     """Return the missing call and its line in a few words, or else the sentence of the advice."""
     missing = finding["words"]["missing"]
     if missing["call"] and missing["place"] and "kernel" not in finding:
-        return f"missing: {missing['call']} before {place_text(missing['place'], folder)}"
+        instead = f", or {finding['instead']}" if finding.get("instead") else ""
+        return f"missing: {missing['call']} before {place_text(missing['place'], folder)}{instead}"
     return f"{'missing: ' if missing['call'] else ''}{missing['sentence']}"
 
 

@@ -40,6 +40,7 @@ _has_chosen = pytest.StashKey[bool]()
 _CUPY = "tcuda_cupy"
 _CUPYS = ("emulated", "installed")
 _CHECKS = "tcuda_checks"
+_OF_EMULATED = ("TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY", "TCUDA_EMULATED_SCHEDULE", "TCUDA_EMULATED_CHECKS")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -193,16 +194,47 @@ def _choose_once(config: pytest.Config, options: Any) -> None:
     if config.stash.get(_has_chosen, False):
         return
     config.stash[_has_chosen] = True
+    _require_runtime(options)
     checks = _checks(config, options)
     emulates = _emulates_cupy(config, options)
     found_gpus = _choose(options, "emulated" if emulates else None)
     os.environ.update(checks)
+    _require_variables()
     if found_gpus or not emulates:
         return
     try:
         wing_module("emulation").install_as_cupy()
     except RuntimeError as error:
         raise pytest.UsageError(f"{_CUPY} is 'emulated', but: {error}") from None
+
+
+def _require_runtime(options: Any) -> None:
+    """Refuse a runtime that the environment names and that does not exist, unless an option names another one.
+
+    Raises:
+        pytest.UsageError: There is no such runtime.
+    """
+    try:
+        if options.tcuda_runtime is None:
+            _runtime.asked_for("cuda")
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _require_variables() -> None:
+    """Refuse wrong variables of emulated devices at the start, because each test would fail with the same error.
+
+    Raises:
+        pytest.UsageError: A variable has a value that is not allowed.
+    """
+    named = os.environ.get("TCUDA_RUNTIME")
+    is_asked = named in ("emulated", "auto") or any(map(os.environ.get, _OF_EMULATED))
+    if named == "cuda" or not is_asked or not has_wing("emulation"):
+        return
+    try:
+        wing_module("emulation.as_cupy.variables").require_valid(emulated=True)
+    except (OSError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _checks(config: pytest.Config, options: Any) -> dict[str, str]:

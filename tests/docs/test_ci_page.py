@@ -84,13 +84,25 @@ def test_the_steps_of_the_action_run_the_tests_in_each_order(tmp_path: Path) -> 
         wanted = {name: given[value.split(".")[1].split()[0].upper()] for name, value in step["env"].items()}
         tools = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(log), "GITHUB_ACTION_PATH": "/action"}
         subprocess.run(["bash", "-e", "-c", step["run"]], env={**tools, **wanted}, cwd=tmp_path, check=True)
-    run = "pytest --tcuda-cupy emulated --tcuda-devices 1"
+    run = "pytest --tcuda-cupy emulated --tcuda-devices 1 --tcuda-checks memory,padding"
     assert log.read_text().splitlines() == [
         "eager pip install pytest /action[emulation] .",
         f"eager {run} --tcuda-sanitize=raise --tcuda-html races.html tests -q",
         f"late:1 {run} tests -q",
         f"late:2 {run} tests -q",
     ]
+
+
+def test_the_action_and_the_job_find_accesses_to_the_neighbour_array() -> None:
+    runs = [step["run"] for step in JOB if "pytest --" in step.get("run", "")]
+    assert len(runs) == 3
+    assert all(f"--tcuda-checks {ACTION['inputs']['checks']['default']}" in run for run in runs)
+
+
+def test_each_job_of_a_matrix_uploads_a_page_of_another_name() -> None:
+    name = named(STEPS, "actions/upload-artifact")["with"]["name"]
+    assert name.startswith("${{ inputs.artifact || format(")
+    assert {"github.job", "strategy.job-index"} <= set(re.findall(r"[\w.-]+", name))
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,18 @@ SCHEMA: dict[str, Any] = {
                     }
                 },
             },
+            "invocations": {
+                "items": {
+                    "executionSuccessful": {"type": bool, "required": True},
+                    "toolExecutionNotifications": {
+                        "items": {
+                            "level": {"one_of": ["none", "note", "warning", "error"]},
+                            "message": {"required": True, "fields": {"text": TEXT}},
+                            "locations": {"items": LOCATION},
+                        }
+                    },
+                }
+            },
             "results": {
                 "items": {
                     "ruleId": {"type": str},
@@ -146,9 +158,8 @@ def test_an_annotation_has_the_line_of_the_mend_and_is_one_line(monkeypatch: pyt
     (line,) = github_lines(three_of_one_cause(), FOLDER)
     assert line.startswith("::error file=train.py,line=14,title=read after write::read after write%0Atrain.py:12  add ")
     assert line.endswith("%0Aone call mends these 3: also train.py:15, train.py:16")
-    (line,) = github_lines(nasty(), FOLDER)
-    assert "\n" not in line
-    assert "\r" not in line
+    of_race, of_failure = github_lines(nasty(), FOLDER)
+    assert not {"\n", "\r"} & {*of_race, *of_failure}
 
 
 def test_an_annotation_names_files_from_the_clone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +183,12 @@ def test_a_race_in_a_kernel_is_at_its_launch() -> None:
 def test_junit_is_xml_with_a_failure_for_each_cause(name: str) -> None:
     suites = Xml.fromstring(junit(REPORTS[name], FOLDER, "train.py"))
     exact = len(sarif({**REPORTS[name], "possible": []}, FOLDER)["runs"][0]["results"])
-    assert (suites.get("tests"), suites.get("failures")) == (str(exact or 1), str(exact))
-    assert len(suites.findall("./testsuite/testcase")) == (exact or 1)
+    errors = int(REPORTS[name].get("program", {"status": 0})["status"] != 0)
+    counts = {"tests": str(exact + errors or 1), "failures": str(exact), "errors": str(errors)}
+    assert {key: suites.get(key) for key in counts} == counts
+    assert len(suites.findall("./testsuite/testcase")) == (exact + errors or 1)
     assert len(suites.findall("./testsuite/testcase/failure")) == exact
+    assert len(suites.findall("./testsuite/testcase/error")) == errors
 
 
 def test_junit_has_the_line_and_the_text() -> None:
@@ -183,6 +197,54 @@ def test_junit_has_the_line_and_the_text() -> None:
     assert (first.get("name"), first.get("file"), first.get("line")) == ("1. read after write", "train.py", "14")
     assert "missing: side.wait_stream(main) before train.py:14" in (first.findtext("failure") or "")
     assert last.get("name") == "3. possible read after write"
+
+
+FAILURES = {
+    "exception": (
+        {"status": 1, "failure": "Error: no\nluck", "place": {"file": FILE, "line": 9}},
+        1,
+        "Error: no\nluck",
+    ),
+    "status": ({"status": 4, "failure": None, "place": None}, 1, "The program ended with the exit status 4."),
+    "nothing": ({"status": 0, "failure": None, "place": None}, 0, "No operation on a device was watched, "),
+    "finding": (
+        {"status": 1, "failure": "tcuda.sanitizer.CUDASanitizerErrors: x", "place": None},
+        1,
+        "tcuda.sanitizer.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_run_that_failed_is_no_clean_run(name: str) -> None:
+    program, operations, text = FAILURES[name]
+    failed = report(operations=operations, program={"arguments": ["train.py"], **program})
+    log = sarif(failed, FOLDER)
+    assert wrong(log, SCHEMA) == []
+    (invocation,) = log["runs"][0]["invocations"]
+    (told,) = invocation["toolExecutionNotifications"]
+    assert (invocation["executionSuccessful"], told["message"]["text"][: len(text)]) == (False, text)
+    suites = Xml.fromstring(junit(failed, FOLDER, "train.py"))
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("1", "0", "1")
+    case = suites.find("./testsuite/testcase")
+    assert case is not None
+    assert (case.findtext("error") or "").startswith(text)
+    assert (case.get("file"), case.get("line")) == (("train.py", "9") if name == "exception" else (None, None))
+    lines = list(github_lines(failed, FOLDER))
+    assert len(lines) == (name == "exception")
+
+
+def test_a_right_run_is_a_clean_run() -> None:
+    right = report(program={"arguments": ["train.py"], "status": 0, "failure": None, "place": None})
+    assert sarif(right, FOLDER)["runs"][0]["invocations"] == [
+        {"executionSuccessful": True, "toolExecutionNotifications": []}
+    ]
+
+
+def test_a_use_after_free_has_a_rule_of_its_own() -> None:
+    (run,) = sarif(report(race(use_after_free=True)), FOLDER)["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["use-after-free"]
+    assert [result["ruleId"] for result in run["results"]] == ["use-after-free"]
 
 
 RACY = """
@@ -210,6 +272,28 @@ def test_the_command_writes_the_files_and_the_annotations(tmp_path: Path, run_py
     assert "::error" not in done.stderr
     refused = run_python(code.format(["sanitize", "--sarif", "racy.py", "racy.py"]))
     assert (refused.returncode, (tmp_path / "racy.py").read_text()) == (2, RACY)
+
+
+FAULTY = """
+import tcuda
+kernel = tcuda.xp.RawKernel('extern "C" __global__ void f(int* x) { x[7] = 1; }', "f")
+kernel((1,), (1,), (tcuda.xp.zeros(1, "i"),))
+tcuda.synchronize()
+"""
+
+
+@pytest.mark.emulated
+def test_an_error_of_a_kernel_is_in_all_files(tmp_path: Path, run_python: RunPython) -> None:
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    code = "import runpy, sys\nsys.argv[1:] = {}\nrunpy.run_module('tcuda', run_name='__main__', alter_sys=True)"
+    arguments = ["sanitize", "--sarif", "races.sarif", "--junit", "races.xml", "faulty.py"]
+    done = run_python(code.format(arguments), GITHUB_ACTIONS="true", GITHUB_WORKSPACE=str(tmp_path))
+    assert done.returncode == 1, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("::")]
+    assert line.startswith("::error file=faulty.py,line=4,title=the program failed::")
+    log = json.loads((tmp_path / "races.sarif").read_text())
+    assert log["runs"][0]["invocations"][0]["executionSuccessful"] is False
+    assert Xml.parse(tmp_path / "races.xml").getroot().get("errors") == "1"
 
 
 def test_tests_of_commands_do_not_know_of_github(monkeypatch: pytest.MonkeyPatch) -> None:

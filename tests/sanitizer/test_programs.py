@@ -52,6 +52,24 @@ def test_a_missing_record_stream(xp: Any) -> None:
     assert found.missing.before == found.previous.stack[0]
 
 
+def test_a_missing_record_stream_of_a_program_with_streams_of_cupy(xp: Any) -> None:
+    main, side = xp.cuda.Stream(), xp.cuda.Stream(non_blocking=True)
+    with check(mode="collect") as report:
+        with main:
+            x = xp.ones(1000)
+            side.wait_event(main.record())
+            with side:
+                x.sum()
+            del x
+            xp.zeros(1000)
+        tcuda.synchronize()
+    missing = report[0].missing
+    assert missing.call == "tcuda.memory.record_stream(x, side)"
+    assert missing.instead.endswith("between the last use and the free: main.wait_event(side.record())")
+    assert missing.instead in missing.sentence
+    assert str(report[0]).endswith(f", or {missing.instead}")
+
+
 class TestTheLastUse:
     """The place and the variable in the advice about an array that dies too early."""
 

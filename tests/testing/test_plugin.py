@@ -124,6 +124,32 @@ def test_a_wrong_option_is_an_error_of_usage(run: Callable[..., pytest.RunResult
 
 @pytest.mark.wings
 @pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TCUDA_EMULATED_SCHEDULE", "lat:1", "TCUDA_EMULATED_SCHEDULE is 'lat:1'; *Did you mean late?"),
+        ("TCUDA_EMULATED_CHECKS", "memroy", "TCUDA_EMULATED_CHECKS is 'memroy'; *"),
+        ("TCUDA_EMULATED_DEVICES", "many", "TCUDA_EMULATED_DEVICES is 'many'; *"),
+        ("TCUDA_RUNTIME", "emulatd", "TCUDA_RUNTIME is 'emulatd'; *Did you mean emulated?"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--tcuda-cupy", "emulated")], ids=["conftest", "option"])
+def test_a_wrong_variable_is_told_once_at_the_start(
+    variable: str,
+    value: str,
+    said: str,
+    options: Sequence[str],
+    run: Callable[..., pytest.RunResult],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    result = run("def test_a(): tcuda.emulation.enable()\ndef test_b(): tcuda.init()\n", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert len([line for line in result.errlines if variable in line]) == 1
+    result.stderr.fnmatch_lines([f"*{said}*"])
+
+
+@pytest.mark.wings
+@pytest.mark.parametrize(
     ("option", "said"),
     [
         ("--tcuda-sanitise", "There is no option --tcuda-sanitise. Did you mean --tcuda-sanitize?"),

@@ -50,6 +50,20 @@ class TestCase(unittest.TestCase):
         xp.ones(3)[5]
 """
 
+FAULTY = """
+import cupy as xp
+import tcuda
+
+def test_in_a_kernel():
+    kernel = xp.RawKernel('extern "C" __global__ void f(int* x) { x[7] = 1; }', "f")
+    x = xp.zeros(1, "i")
+    kernel((1,), (1,), (x,))
+    tcuda.synchronize()
+
+def test_in_numpy():
+    xp.ones(3) + xp.ones(4)
+"""
+
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
@@ -107,3 +121,16 @@ def test_a_race_is_an_annotation_on_github(
     name = "test_a_race_is_an_annotation_on_github.py"
     assert line.startswith(f"::error file={name},line=9,title=read after write::read after write%0A{name}:7  fill ")
     assert line.endswith(f"missing: side.wait_stream(main) before {name}:9")
+
+
+@pytest.mark.parametrize(("schedule", "place"), [("eager", 7), ("late", 8)])
+def test_an_error_of_a_kernel_is_an_annotation_on_github(
+    schedule: str, place: int, run: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("TCUDA_EMULATED_SCHEDULE", schedule)
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    (line,) = [line for line in run(FAULTY).outlines if line.startswith("::")]  # the other error is of no kernel
+    name = "test_an_error_of_a_kernel_is_an_annotation_on_github.py"
+    assert line.startswith(f"::error file={name},line={place},title=error of a kernel::")
+    assert "Invalid __global__ write of size 4 bytes" in line

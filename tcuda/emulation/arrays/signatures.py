@@ -16,6 +16,7 @@ import numpy as np
 
 from tcuda._base.messages import similar
 from tcuda.emulation.devices.strided import Strided, shortened
+from tcuda.emulation.names import tensor_names
 from tcuda.emulation.work import creation, refusals
 
 if TYPE_CHECKING:
@@ -420,7 +421,7 @@ class Signature:
         known = ", ".join(repr(known) for known in self._named)
         raise TypeError(
             f"{self.name}() got an unexpected keyword argument {name!r}; CuPy's has {known or 'none'}."
-            f"{similar(name, self._named)}"
+            f"{'' if name in self._named else tensor_names.about_keyword(name) or similar(name, self._named)}"
         )
 
     def _require(self, count: int, kwargs: Mapping[str, Any]) -> None:

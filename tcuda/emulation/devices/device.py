@@ -9,6 +9,7 @@ from tcuda._process.devices import exchange_device
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.devices import device_attributes, pci_addresses, synchronization
 from tcuda.emulation.devices.runtime_error import with_cupys_error
+from tcuda.emulation.names import tensor_names
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,6 +49,12 @@ class Device:
             CUDARuntimeError: The text is no address, or no device has the address.
         """
         return cls(pci_addresses.device_at(pci_bus_id))
+
+    if not TYPE_CHECKING:  # for a type checker, the class has no other attributes
+
+        def __getattr__(self, name):
+            more = tensor_names.about_device(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{more}", name=name, obj=self)
 
     def __int__(self) -> int:
         return self.id

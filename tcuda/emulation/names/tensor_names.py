@@ -1,4 +1,4 @@
-"""The names of torch's tensors that CuPy's arrays lack, with what to write instead."""
+"""The names of torch's tensors, functions and parameters that CuPy lacks, with what to write instead."""
 
 from __future__ import annotations
 
@@ -50,6 +50,60 @@ _INSTEAD = {
     "zero_": "x.fill(0) writes 0 to each element",
 }
 """What to write, by the name of torch. ``x`` is the array, and ``xp`` the array library."""
+
+
+_FUNCTIONS = {
+    "bmm": "matmul",
+    "cat": "concatenate",
+    "clamp": "clip",
+    "from_numpy": "asarray",
+    "manual_seed": "random.seed",
+    "mm": "matmul",
+    "numel": "size",
+    "permute": "transpose",
+    "rand": "random.rand",
+    "randint": "random.randint",
+    "randn": "random.randn",
+    "randperm": "random.permutation",
+    "tensor": "array",
+    "unsqueeze": "expand_dims",
+}
+"""CuPy's functions, by the names of torch's."""
+
+_KEYWORDS = {
+    "device": "arrays are made on the current device: write the call below `with tcuda.device(1):`",
+    "dim": "CuPy's name is axis",
+    "dims": "CuPy's name is axis",
+    "keepdim": "CuPy's name is keepdims",
+    "non_blocking": "tcuda.memory.copy_async(target, source) copies without waiting",
+    "pin_memory": "tcuda.memory.empty_pinned() makes an array in page-locked memory of the host",
+    "requires_grad": _NO_GRADIENTS,
+}
+"""What to write, by the parameter of torch."""
+
+_OF_DEVICES = {
+    "index": "tcuda.device_of(x).idx is the index of the device of the array x, and device.id that of this device",
+    "type": "every array is on a CUDA device",
+}
+"""What to write, by the attribute of torch's devices."""
+
+
+def about_function(name: str) -> str:
+    """Return which function of CuPy does what torch's function ``name`` does; an empty text if none is known."""
+    function = _FUNCTIONS.get(name)
+    return f". {name}() is a function of torch: write xp.{function}()." if function else ""
+
+
+def about_keyword(name: str) -> str:
+    """Return what to write in place of torch's parameter ``name``; an empty text for other names."""
+    instead = _KEYWORDS.get(name)
+    return f" {name} is a parameter of torch: {instead}." if instead else ""
+
+
+def about_device(name: str) -> str:
+    """Return what to write in place of the attribute ``name`` of torch's devices; an empty text for other names."""
+    instead = _OF_DEVICES.get(name)
+    return f". Devices are CuPy's, and not torch's: {instead}." if instead else ""
 
 
 def about(name: str) -> str:

@@ -187,7 +187,8 @@ def parsed(value: str, name: str) -> Checks:
         if word not in (*_NAMES, *_BENIGN, *_INIT) and _ORDERS.fullmatch(word) is None:
             raise ValueError(
                 f"{name} is {value!r}; write 1 for the usual checks of kernels, 0 for none, or names of checks "
-                f"with commas between them: {', '.join(_NAMES)}. races:benign=off is races without writes of the same "
+                f"with commas between them: {', '.join(_NAMES)}. padding leaves unused bytes behind each array, so "
+                "that memory finds an access to the next array. races:benign=off is races without writes of the same "
                 "value by several threads, races:orders=3 is races in three orders of the threads (1 to 99), and "
                 "init:shared=off is init without shared memory."
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tcuda._base.messages import similar
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
@@ -49,7 +51,7 @@ def schedule_of_environment(environ: Mapping[str, str]) -> Schedule:
         shown = text if len(text) <= 40 else f"{text[:40]}..."
         raise ValueError(
             f"TCUDA_EMULATED_SCHEDULE is {shown!r}; it can be 'eager' or 'late', or 'late:7' with a seed from 0 to "
-            f"{_MAX_SEED}."
+            f"{_MAX_SEED}.{similar(name, SCHEDULES)}"
         )
     return name, int(seed or 0)
 

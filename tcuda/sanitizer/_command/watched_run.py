@@ -110,7 +110,13 @@ def _run(options: argparse.Namespace, start: Callable[[], Ending], output: Outpu
                 found = add_causes(_of_program(found, command))
                 if counter is not None:
                     found["syncs"] = counter.counts()
-            found["program"] = {"arguments": options.program, "status": ending.status, "failure": ending.failure}
+            place = None if ending.place is None else {"file": ending.place.filename, "line": ending.place.line}
+            found["program"] = {
+                "arguments": options.program,
+                "status": ending.status,
+                "failure": ending.failure,
+                "place": place,
+            }
             output.write(found)
             if found["races"] or found["unwritten_reads"] or (options.possible and found["possible"]):
                 return _FOUND

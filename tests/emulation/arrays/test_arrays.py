@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -216,6 +218,34 @@ def test_a_name_of_torchs_tensors_says_what_to_write(name, instead):
 def test_other_names_have_no_advice(name):
     with pytest.raises(AttributeError, match=f"^'ndarray' object has no attribute '{name}'$"):
         getattr(xp.zeros(3), name)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "instead"),
+    [
+        (lambda: xp.tensor([1]), AttributeError, r"torch: write xp\.array\(\)\."),
+        (lambda: xp.from_numpy(np.ones(3)), AttributeError, r"torch: write xp\.asarray\(\)\."),
+        (lambda: xp.cat([]), AttributeError, r"torch: write xp\.concatenate\(\)\."),
+        (lambda: xp.randn(3), AttributeError, r"torch: write xp\.random\.randn\(\)\."),
+        (lambda: xp.zeros(3).sum(dim=0), TypeError, "CuPy's name is axis"),
+        (lambda: xp.sum(xp.zeros(3), axis=0, keepdim=True), TypeError, "CuPy's name is keepdims"),
+        (lambda: xp.arange(3, device="cuda:1"), TypeError, r"with tcuda\.device\(1\):"),
+        (lambda: xp.zeros(3).device.index, AttributeError, r"tcuda\.device_of\(x\)\.idx is"),
+        (lambda: xp.zeros(3).device.type, AttributeError, "every array is on a CUDA device"),
+    ],
+)
+def test_a_habit_of_torch_says_what_to_write(call, kind, instead):
+    with pytest.raises(kind, match=instead):
+        call()
+
+
+@pytest.mark.parametrize("path", [*tensor_names._FUNCTIONS.values()])
+def test_every_function_that_an_advice_names_is_there(path):
+    assert callable(functools.reduce(getattr, path.split("."), xp))
+
+
+def test_every_function_with_advice_is_one_that_the_library_lacks():
+    assert not [name for name in tensor_names._FUNCTIONS if name in dir(xp)]
 
 
 def test_every_name_with_advice_is_one_that_arrays_lack():

@@ -265,7 +265,7 @@ def test_a_wrong_number_of_orders_says_what_is_allowed(value: str) -> None:
 def test_a_wrong_check_says_what_is_allowed() -> None:
     with pytest.raises(
         ValueError,
-        match="memory, memory:neighbours=off, padding, barriers, types, races, init. races:benign=off is races without",
+        match="memory, memory:neighbours=off, padding, barriers, types, races, init. padding leaves unused bytes",
     ):
         checks.parsed("race", "checks")
 

@@ -148,7 +148,9 @@ def test_a_program_that_ends_in_any_way_gets_its_report(name: str, sanitize: San
         assert done.returncode == (1 if found else status), done.stderr
         content = json.loads((tmp_path / "report.json").read_text())
         assert bool(content["races"]) == found
+        place = content["program"].pop("place")
         assert content["program"] == {"arguments": ["program.py"], "status": status, "failure": failure}
+        assert (place is None) == (failure is None)
         assert ("No race in" in done.stderr) != found
         if failure is not None:
             assert f"The program failed: {failure}" in done.stderr
@@ -230,7 +232,7 @@ def test_the_json_has_the_whole_report(sanitize: Sanitize, tmp_path: Path) -> No
     assert done.returncode == 1
     content = json.loads((tmp_path / "report.json").read_text())
     assert content["version"] == 1
-    assert content["program"] == {"arguments": ["program.py", "x y"], "status": 0, "failure": None}
+    assert content["program"] == {"arguments": ["program.py", "x y"], "status": 0, "failure": None, "place": None}
     assert {"operations", "suppressed", "syncs"} <= content.keys()
     first = content["races"][0]
     assert (first["kind"], first["count"], first["use_after_free"]) == ("read after write", 3, False)
