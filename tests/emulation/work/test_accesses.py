@@ -231,7 +231,7 @@ def test_new_arrays_are_written(recorder: RaceRecorder) -> None:
     recorder.take()
     made = [xp.empty(3), xp.zeros(3), xp.full(3, 2.0), xp.arange(3), xp.asarray(5.0), xp.asarray([1.0, 2.0])]
     assert recorder.operations() == [
-        ("memset", [span(made[1].data.ptr, 24, WRITE, "ptr")]),
+        ("memset", [span(made[1].data.ptr, 24, WRITE, "a")]),
         ("fill", [whole(made[2], WRITE, "a")]),
         ("arange", [whole(made[3], WRITE, "out")]),
         ("copyto", [whole(made[4], WRITE, "dst")]),
