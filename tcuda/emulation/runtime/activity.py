@@ -27,13 +27,13 @@ class Activity(deque[tuple[int, int]]):
         # The method `append` stays that of the deque: every operation calls the method, and Python code would be slow.
         super().__init__(maxlen=_MOST)
         self._clock = clock
-        clock._activities.append(self)
+        clock._after_waits.append(self._shorten)
         self._summed = 0
         """The nanoseconds of work before ``_until``."""
         self._until = 0
         self._enough = _KEPT
 
-    def shorten(self) -> None:
+    def _shorten(self) -> None:
         """Keep fewer operations if there are many. The caller holds the lock of the clock."""
         if len(self) > self._enough:
             self._sum_up()

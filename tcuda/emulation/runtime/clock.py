@@ -10,8 +10,6 @@ from tcuda import _core
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tcuda.emulation.runtime.activity import Activity
-
 CALL = 1_000
 """Nanoseconds of host time that one call to the runtime takes. So a program that polls does not wait for ever."""
 
@@ -27,7 +25,7 @@ class Clock(_core.EmulatedClock):
         1000
     """
 
-    __slots__ = ("_activities", "_waited")
+    __slots__ = ("_after_waits", "_waited")
 
     def __init__(self) -> None:
         # The runtime uses the same lock, and moves the time while it holds the lock. The lock is reentrant because a
@@ -35,8 +33,8 @@ class Clock(_core.EmulatedClock):
         super().__init__(threading.RLock())
         self._waited: Callable[[int, int], None] | None = None
         """Hears of the beginning and the end of each wait, while a trace is made."""
-        self._activities: list[Activity] = []
-        """The activities of the devices, which keep fewer operations after a wait."""
+        self._after_waits: list[Callable[[], None]] = []
+        """Functions to call after each wait, with the lock held."""
 
     def __repr__(self) -> str:
         return f"<tcuda.emulation.Clock: {self.now()} ns>"
@@ -97,6 +95,6 @@ class Clock(_core.EmulatedClock):
                 self._now = time
                 if self._waited is not None:
                     self._waited(began, time)
-                for activity in self._activities:
-                    activity.shorten()
+                for call in self._after_waits:
+                    call()
             return self._now
