@@ -66,7 +66,8 @@ _GENERATOR = (
 _CUPY = (
     "a header of CuPy",
     "Of CuPy's headers, emulated devices have only <cupy/atomics.cuh>, <cupy/bfloat16.cuh>, <cupy/carray.cuh>, "
-    "<cupy/complex.cuh>, <cupy/cuda_workaround.h>, <cupy/float16.cuh> and <cupy/math_constants.h>.",
+    "<cupy/complex.cuh>, <cupy/cuda_workaround.h>, <cupy/float16.cuh>, "
+    "<cupy/math_constants.h> and <cupy/structview.cuh>.",
 )
 
 _NAMES: dict[str, tuple[str, str]] = {
