@@ -11,7 +11,7 @@ import pkgutil
 import sys
 import threading
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -45,7 +45,7 @@ class Ending:
 
     status: int
     failure: str | None = None
-    place: Place | None = None
+    place: Place | None = field(default=None, repr=False)
 
 
 def require_program(path: str) -> None:

@@ -205,7 +205,7 @@ class _Arrays:
                 found.append(self._words(known))
         found = [words for words in found if words]
         if found:
-            name = getattr(self._check, "__name__", None) or repr(self._check)
+            name = (getattr(self._check, "__name__", None) or repr(self._check)).removeprefix("cupy_")
             more = "" if len(found) <= _MOST_WORDS else f", and {len(found) - _MOST_WORDS} more"
             raise RuntimeError(
                 f"{_CALL}: {place.in_words()} has written values that {name} refuses: "

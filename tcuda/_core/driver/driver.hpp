@@ -39,6 +39,9 @@ public:
     // memory already, so that its table does nothing. These entries call no driver: adopt() may throw std::bad_alloc.
     virtual void adopt(int, Address, std::size_t) {}
     virtual void disown(int, Address) {}
+    // Does the work that a device has not done yet although it could: a library of the program frees memory next, and
+    // its free() may be no call of the driver. Called without the lock of a ledger.
+    virtual void finish(int) {}
 
     // Virtual memory. A granularity of 0 means that the device has no virtual memory.
     virtual int granularity(int device, std::size_t *bytes) = 0;

@@ -53,6 +53,7 @@ public:
     }
     void adopt(int device, Address address, std::size_t size) override { driver_.adopt(device, address, size); }
     void disown(int device, Address address) override { driver_.disown(device, address); }
+    void finish(int device) override { driver_.finish(device); }
     int granularity(int device, std::size_t *bytes) override {
         return waiting("granularity", [&] { return driver_.granularity(device, bytes); });
     }

@@ -100,8 +100,8 @@ class ReductionKernel(UserKernel):
 
         Raises:
             TypeError: An argument has a wrong type, or the number of arguments is wrong.
-            ValueError: Shapes or axes do not fit, an array is on another device, or there is nothing to reduce and no
-                identity.
+            ValueError: Shapes or axes do not fit, an array is on another device or structured, or there is nothing to
+                reduce and no identity.
             AxisError: The arrays have no such axis.
             KeyError: No array tells the type of a placeholder.
             OverflowError: A scalar does not fit into the type of its parameter.
@@ -136,6 +136,10 @@ class ReductionKernel(UserKernel):
             [call_arguments.dtype_of(value) for value in inputs],
             [value.dtype for value in given],
         )
+        if any(dtype.names is not None for _, dtype in types.placeholders):
+            raise ValueError(
+                "Unsupported dtype: a ReductionKernel takes no structured array. An ElementwiseKernel does."
+            )
         reduced, kept = _split_axes(axis, len(shape))
         values = call_arguments.typed_of(inputs, self.in_params, types.inputs, shape)
         if len(values) == 1 and len(kept) <= 1 and isinstance(values[0], Layout):

@@ -250,6 +250,7 @@ class TestAWindow:
         assert read(program.runtime, window, 8) == b"contents"
 
 
+@pytest.mark.emulated  # the test takes all memory of the device, which other tests need
 def test_a_device_without_memory_has_windows_without_a_limit(program: Program, blocks: list[int]) -> None:
     program.limit(None)
     program.free(blocks[0], blocks[2])

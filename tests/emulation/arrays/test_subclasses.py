@@ -113,6 +113,7 @@ def test_functions_call_the_methods_of_a_subclass() -> None:
     assert xp.clip(x, 1, 2).tolist() == [2, 1, 2]
     assert xp.compress(xp.asarray([True, False, True]), x).tolist() == [3, 2]
     assert xp.dot(x, x).item() == 14
+    del calls[calls.index("dot") + 1 :]  # dot() of CuPy calls sum()
     assert xp.max(x).item() == 3
     assert xp.mean(a=x).item() == 2
     assert xp.reshape(x, (3, 1)).shape == (3, 1)

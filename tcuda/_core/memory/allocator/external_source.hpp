@@ -26,6 +26,9 @@ public:
     virtual Address allocate(std::size_t size, int device, Stream stream, void **token) = 0;
     virtual void free(Address address, std::size_t size, int device, Stream stream, void *token) noexcept = 0;
 
+    // Whether free() may give memory to the host's allocator at once, without a call of the driver.
+    virtual bool is_library() const { return false; }
+
     // Gives the memory back that the source keeps for later allocations.
     virtual void empty_cache(int) {}
 

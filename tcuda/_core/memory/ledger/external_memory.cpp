@@ -94,6 +94,8 @@ void ExternalMemory::free(Lock &lock, Block *block) {
         lock.leave_interpreter();
     const Unlocked unlocked(lock);
     driver_.enter(device_);
+    if (source->is_library())
+        driver_.finish(device_);
     source->free(address, size, device_, stream, token);
 }
 
@@ -132,6 +134,8 @@ void ExternalMemory::give_back(Lock &lock, std::vector<ReturnedSegment> &segment
         driver_.disown(device_, segment.address);
     const Unlocked unlocked(lock);
     driver_.enter(device_);
+    if (!segments.empty())
+        driver_.finish(device_);
     for (const ReturnedSegment &segment : segments)
         segment.library->free(segment.address, segment.size, device_, segment.stream, segment.token);
     segments.clear(); // the last references to a library may go here, and Python code may run

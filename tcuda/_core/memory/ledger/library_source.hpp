@@ -20,6 +20,8 @@ public:
     LibrarySource(Allocate *allocate, Free *free)
         : ExternalSource(Reserve::each, 1), allocate_(allocate), free_(free) {}
 
+    bool is_library() const override { return true; }
+
     // Every exception of the library becomes a std::runtime_error.
     Address allocate(std::size_t size, int device, Stream stream, void **) override {
         try {

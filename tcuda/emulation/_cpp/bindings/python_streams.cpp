@@ -44,10 +44,10 @@ int PythonStreams::status_of_stream(Entry entry, int device, Stream key, std::ui
     return status != success ? status : call(result, entry, device, handle);
 }
 
-// A library of the program may free memory next, without a call of the runtime that would do the pending work before.
-int PythonStreams::enter(int device) {
+void PythonStreams::finish(int device) {
     std::uint64_t result = 0;
-    return defers_work_ ? call(&result, {"finish", false}, device) : success;
+    if (defers_work_)
+        call(&result, {"finish", false}, device);
 }
 
 int PythonStreams::host_register(Address address, std::size_t size) {

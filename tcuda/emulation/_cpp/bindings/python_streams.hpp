@@ -16,7 +16,7 @@ public:
         : EmulatedDriver(std::move(memories)), streams_(std::move(streams)),
           defers_work_(nanobind::hasattr(streams_, "finish")) {}
 
-    int enter(int device) override;
+    void finish(int device) override;
     int host_register(Address address, std::size_t size) override;
     int host_unregister(Address address) override;
     int query_host(Address address, std::size_t size) override;

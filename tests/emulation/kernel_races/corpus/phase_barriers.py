@@ -148,7 +148,7 @@ def copies_of_threads() -> Launch:
 __global__ void KERNEL(const int* x, int* y) {
     namespace cg = cooperative_groups;
     __shared__ cuda::barrier<cuda::thread_scope_block> copied;
-    __shared__ int near[64];
+    __shared__ __align__(16) int near[64];
     auto block = cg::this_thread_block();
     int t = threadIdx.x;
     if (t == 0) init(&copied, blockDim.x);
