@@ -12,7 +12,7 @@ WITHOUT_GPU = (
     "set TCUDA_RUNTIME=emulated or call tcuda.emulation.enable() first. A program that says 'import cupy' runs by: "
     "tcuda run PROGRAM"
 )
-"""What a user without a GPU can do, as the end of a message."""
+"""The end of a message: the ways to run a program without a GPU."""
 
 
 def in_one_line(error: Exception) -> str | None:

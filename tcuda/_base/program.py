@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tcuda._base.tracebacks import place_of_error
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Container, Iterator, Sequence
     from types import CodeType, FrameType, TracebackType
 
@@ -129,6 +130,13 @@ def named_program(words: Sequence[str]) -> Callable[[], Ending]:
         name, *arguments = arguments
     run = run_module if option == "-m" else run_code
     return lambda: run(name, arguments)
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Add a program to the help of a command, which takes the program apart by :func:`split_program`."""
+    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run; - for stdin")
+    parser.add_argument("-m", metavar="MODULE", dest="module", help="run a module instead, such as pytest")
+    parser.add_argument("-c", metavar="CODE", dest="code", help="run code instead")
 
 
 def split_program(arguments: Sequence[str], command: str, with_value: Container[str]) -> tuple[list[str], list[str]]:

@@ -10,7 +10,7 @@ from tcuda._base.console import console
 from tcuda._base.files import write_file
 from tcuda._base.messages import in_one_line, printable
 from tcuda._base.outputs import Kind, require_free
-from tcuda._base.program import Ending, before_abrupt_exit, named_program, split_program
+from tcuda._base.program import Ending, add_program, before_abrupt_exit, named_program, split_program
 from tcuda._runtime import command_devices
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         epilog="The options of the command come before the program. All later arguments are the program's.",
         allow_abbrev=False,
     )
-    # The program is split off before. These three arguments are for the help only.
-    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run; - for stdin")
-    parser.add_argument("-m", metavar="MODULE", dest="module", help="run a module instead, such as pytest")
-    parser.add_argument("-c", metavar="CODE", dest="code", help="run code instead")
+    add_program(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, default=Path("trace.json"), help="the file to write (%(default)s)"
     )

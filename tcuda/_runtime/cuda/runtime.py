@@ -349,7 +349,7 @@ class CudaRuntime:
     def graphWrites(self, graph: int) -> Writes:
         """Return the memory that a node writes, as its parameters tell; each range is the first byte only.
 
-        CuPy's own kernels have the output behind the inputs. Of other kernels, no order is known.
+        CuPy's own kernels have the output behind the inputs. Other kernels may have any order.
         """
         status, numbers = self._lone_nodes.addresses(graph)
         _check(status, "cuGraphGetNodes({:#x})", graph)

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tcuda._base.messages import in_one_line
-from tcuda._base.program import named_program, split_program
+from tcuda._base.program import add_program, named_program, split_program
 from tcuda._runtime import command_devices, is_emulated
 from tcuda.emulation.as_cupy.variables import require_valid
 
@@ -37,10 +37,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Give ``parser`` the options of the command, and what its help says."""
     parser.usage = "%(prog)s [options] (PROGRAM | -m MODULE | -c CODE | -) [ARGUMENT ...]"
     parser.description, parser.epilog, parser.allow_abbrev = _DESCRIPTION, _EPILOG, False
-    # The program is split off before. These three arguments are for the help only.
-    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run; - for stdin")
-    parser.add_argument("-m", metavar="MODULE", dest="module", help="run a module instead, such as pytest")
-    parser.add_argument("-c", metavar="CODE", dest="code", help="run code instead")
+    add_program(parser)
     command_devices.add_option(parser, default="the number in TCUDA_EMULATED_DEVICES, or else 1")
     parser.set_defaults(run=run, usage_error=parser.error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcuda._base.program import split_program
+from tcuda._base.program import add_program, split_program
 from tcuda._runtime import command_devices
 from tcuda.sanitizer._command.defaults import STDOUT
 
@@ -31,10 +31,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         epilog="The options of the command come before the program. All later arguments are the program's.",
         allow_abbrev=False,
     )
-    # The program is split off before. These three arguments are for the help only.
-    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="the file, folder or archive to run; - for stdin")
-    parser.add_argument("-m", metavar="MODULE", dest="module", help="run a module instead, such as pytest")
-    parser.add_argument("-c", metavar="CODE", dest="code", help="run code instead")
+    add_program(parser)
     reaction = parser.add_mutually_exclusive_group()
     reaction.add_argument(
         "--raise",

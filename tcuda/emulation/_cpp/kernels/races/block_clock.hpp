@@ -28,7 +28,7 @@ public:
     void start_block(std::uint32_t block);
     void pass_barrier();
 
-    // What the clock knows of the present block while another block runs.
+    // The times of a block that rests while another block runs.
     struct Resting {
         std::uint32_t block, generation;
         std::vector<std::uint32_t> steps, known;

@@ -19,7 +19,7 @@ class HandOvers {
     struct OfBlock;
 
 public:
-    // What is known of the present block while another block runs.
+    // The knowledge of the threads of a block that rests while another block runs.
     using Resting = OfBlock;
     Resting resting() const;
     void go_on_with(const Resting &resting);
@@ -47,7 +47,7 @@ public:
     // Whether the thread has called a fence at the time or later.
     bool has_fenced_since(unsigned thread, BlockTime time) const { return !(marks_[thread].any.last < time); }
 
-    // What counts beside what the usual rules say.
+    // The hand-overs that count beside those of the usual rules.
     enum class Also : unsigned char {
         nothing,
         small_scopes,  // functions of block scope between blocks

@@ -39,7 +39,7 @@ public:
     RaceFinder &operator=(const RaceFinder &) = delete;
 
     void start_block(abi::Index block) noexcept;
-    // What is known of the present block while another block runs.
+    // The state of the search for a block that rests while another block runs.
     struct Resting {
         BlockClock::Resting clock;
         HandOvers::Resting hand_overs;
