@@ -235,15 +235,19 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
 
 
 @pytest.fixture
-def kernels_are_searched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Look for races inside of kernels in the test, and no longer keep the stacks of allocations afterwards."""
-    from tcuda._process.ledger import always_want_stacks, release_stacks
-
+def kernels_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for races inside of kernels in the test."""
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
+
+
+@pytest.fixture(autouse=True)
+def _no_stacks_left() -> Iterator[None]:
+    """No longer keep the stacks of allocations after a test that looked for races inside of kernels."""
     yield
-    if always_want_stacks.cache_info().currsize:
-        release_stacks()
-        always_want_stacks.cache_clear()
+    ledger = sys.modules.get("tcuda._process.ledger")
+    if ledger is not None and ledger.always_want_stacks.cache_info().currsize:
+        ledger.release_stacks()
+        ledger.always_want_stacks.cache_clear()
 
 
 @pytest.fixture
