@@ -100,7 +100,7 @@ inline TCUDA_SMALL_FLOAT TCUDA_NAME(__double2, )(double value) {
     inline TCUDA_SMALL_FLOAT TCUDA_NAME(__##name##2, mode)(type value) { \
         return TCUDA_RAW{::tcuda::encoded<TCUDA_SMALL_FLOAT_FORMAT>(::tcuda::exact(value), ::tcuda::Rounding::rounding)}; \
     }
-#define TCUDA_ROUNDED(mode, rounded, rounding) \
+#define TCUDA_CONVERSION(mode, rounded, rounding) \
     inline TCUDA_SMALL_FLOAT TCUDA_NAME(__float2, mode)(float value) { \
         return TCUDA_RAW{::tcuda::encoded<TCUDA_SMALL_FLOAT_FORMAT>(value, ::tcuda::Rounding::rounding)}; \
     } \
@@ -110,11 +110,11 @@ inline TCUDA_SMALL_FLOAT TCUDA_NAME(__double2, )(double value) {
     TCUDA_INTEGER(uint, unsigned int, mode, rounded, rounding) \
     TCUDA_INTEGER(ll, long long, mode, rounded, rounding) \
     TCUDA_INTEGER(ull, unsigned long long, mode, rounded, rounding)
-TCUDA_ROUNDED(_rn, to_nearest, nearest)
-TCUDA_ROUNDED(_rz, toward_zero, toward_zero)
-TCUDA_ROUNDED(_ru, upward, upward)
-TCUDA_ROUNDED(_rd, downward, downward)
-#undef TCUDA_ROUNDED
+TCUDA_CONVERSION(_rn, to_nearest, nearest)
+TCUDA_CONVERSION(_rz, toward_zero, toward_zero)
+TCUDA_CONVERSION(_ru, upward, upward)
+TCUDA_CONVERSION(_rd, downward, downward)
+#undef TCUDA_CONVERSION
 #undef TCUDA_INTEGER
 
 inline signed char TCUDA_NAME(__, 2char_rz)(TCUDA_SMALL_FLOAT value) {
