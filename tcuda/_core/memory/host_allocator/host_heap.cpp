@@ -1,5 +1,6 @@
 #include "memory/host_allocator/host_heap.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -38,17 +39,24 @@ FreeHostBlocks::iterator HostHeap::find_fitting(FreeHostBlocks &free, std::size_
     return free.lower_bound(&wanted);
 }
 
-HostBlock *HostHeap::cut(std::size_t size, std::size_t alignment) { return take_fitting(size, alignment, true); }
+HostBlock *HostHeap::cut(std::size_t size, std::size_t alignment, bool cuts_whole) {
+    return take_fitting(size, alignment, cuts_whole ? Cuts::all : Cuts::parts);
+}
 
-HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment, bool cuts_large) {
+HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment, Cuts cuts) {
     FreeHostBlocks &free = is_small_host_size(size) ? small_ : large_;
-    const auto found = find_fitting(free, size, alignment);
+    auto found = find_fitting(free, size, alignment);
+    if (cuts == Cuts::parts) // looks at many blocks only where many segments wait to be given back
+        found = std::find_if(found, free.end(), [&](const HostBlock *block) {
+            return (block->segment->small || !block->is_segment()) &&
+                   bytes_before_aligned(block->address, alignment) + size <= block->size;
+        });
     if (found == free.end())
         return nullptr;
     HostBlock *const whole = *found;
     HostBlock *block = whole, *rest = nullptr;
     const std::size_t head = bytes_before_aligned(whole->address, alignment);
-    if (!whole->segment->small && !cuts_large) {
+    if (!whole->segment->small && cuts == Cuts::small) {
         if (whole->size > most_host_block_size(size))
             return nullptr;
     } else {
@@ -139,12 +147,12 @@ HostBlock *HostHeap::find(Address address) const {
     return address - block->address < block->size ? block : nullptr;
 }
 
-HostBlock *HostHeap::idle_segment(bool with_reserve) {
+HostBlock *HostHeap::idle_segment() {
     join_kept();
     // A free block that is a part of its segment is smaller than the segment, so few blocks are looked at in vain.
     for (const FreeHostBlocks *free : {&large_, &small_})
         for (auto at = free->rbegin(); at != free->rend(); ++at)
-            if ((*at)->size == (*at)->segment->size && (with_reserve || !(*at)->segment->reserve))
+            if ((*at)->is_segment())
                 return *at;
     return nullptr;
 }
