@@ -152,7 +152,7 @@ def test_memory_that_a_copy_uses_is_waited_for(host: Host, runtime: Runtime, xp:
     del block
     block = host.block(33 * MIB)
     assert stream.query()
-    assert host.held() == 33 * MIB
+    assert host.held() == block.size == 33 * MIB
 
 
 def test_memory_that_the_program_has_stays_when_nothing_is_left(host: Host) -> None:
