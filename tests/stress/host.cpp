@@ -139,6 +139,11 @@ public:
         forget(address, size, "host_free");
         return EmulatedDriver::host_free(address, size);
     }
+    // Nothing at times, so that all unused memory goes back.
+    std::size_t host_room() override {
+        use_the_allocator();
+        return chance.one_in(20) ? 0 : EmulatedDriver::host_room();
+    }
     bool knows_host_uses() const override { return knows_; }
     int query_host(Address address, std::size_t size) override {
         use_the_allocator();
