@@ -2,8 +2,8 @@
 
 The first process has an empty cache, and the second process has the cache of the first. The layer below is the compile
 of an empty C++ file into a shared library, with the same compiler. Each figure is the smallest of several turns, and is
-the time of the process and of the compilers that it starts, without the collection of garbage. The exit status is 1 if a
-figure is above its bound in ``targets.py``.
+the time of the process and of the compilers that it starts, without the collection of garbage. The exit status is 1 if
+a figure is above its bound in ``targets.py``.
 """
 
 from __future__ import annotations
