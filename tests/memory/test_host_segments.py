@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tcuda
+from support.busy_streams import keep_busy
 from support.sizes import KIB, MIB
-from tcuda.memory import empty_pinned
+from tcuda.memory import copy_async, empty_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from tcuda._runtime.protocol import Runtime
 
 pytestmark = pytest.mark.emulated  # other threads of the tests on a GPU may use page-locked memory
 
@@ -78,3 +81,14 @@ def test_phases_that_share_no_memory_call_the_driver_only_at_first() -> None:
         empty_pinned(10 * MIB, "uint8")
     assert _calls() - before == 6
     assert _held() == 10 * MIB + 16 * MIB  # the large segment is larger than its block
+
+
+@pytest.mark.eager
+def test_memory_that_copies_use_lets_new_segments_be_no_larger(runtime: Runtime, xp: Any) -> None:
+    x, stream = xp.zeros(3 * MIB, "uint8"), tcuda.Stream()
+    tcuda.synchronize()
+    keep_busy(stream)
+    for number in range(1, 4):
+        copy_async(x, empty_pinned(3 * MIB, "uint8"), stream)
+        assert _held() == number * 3 * MIB
+    stream.synchronize()

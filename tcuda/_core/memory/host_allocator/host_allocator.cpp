@@ -241,12 +241,13 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
 }
 
 // The bytes by which a new segment would exceed the bound: what the program ever had at a time, a sixteenth or a
-// segment of small blocks more, and the reserve. Negative if the segment fits.
+// segment of small blocks more, and the reserve. Negative if the segment fits. Memory that work may still use does not
+// count: the program may need that much memory at a time.
 std::int64_t HostAllocator::excess(std::size_t wanted) const {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
     const std::int64_t bound = most + std::max<std::int64_t>(most / 16, small_host_segment) + reserve_;
-    return statistics_.allocated_bytes.current + size - bound;
+    return statistics_.active_bytes.current + static_cast<std::int64_t>(heap_.free_bytes()) + size - bound;
 }
 
 // Asks the host how much memory is left.

@@ -19,6 +19,7 @@ HostBlock *HostHeap::take(std::size_t size, std::size_t alignment) {
     if (HostBlockList &kept = kept_[host_size_number(size)]; !kept.empty() && kept.first()->address % alignment == 0) {
         HostBlock *const block = kept.take();
         block->state = HostBlock::State::allocated;
+        free_bytes_ -= block->size;
         return block;
     }
     HostBlock *const block = take_fitting(size, alignment);
@@ -79,6 +80,7 @@ HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment, Cuts 
         whole->size = size;
     }
     block->state = HostBlock::State::allocated;
+    free_bytes_ -= block->size;
     if (rest != nullptr)
         free.insert(std::move(rest->node));
     return block;
@@ -94,9 +96,11 @@ void HostHeap::add(const HostSegment &segment) {
         throw;
     }
     free_of(*block).insert(std::move(block->node));
+    free_bytes_ += block->size;
 }
 
 void HostHeap::give(HostBlock *block) noexcept {
+    free_bytes_ += block->size;
     block->requested = 0;
     block->stack = 0;
     if (!is_small_host_size(block->size)) {
@@ -159,6 +163,7 @@ HostBlock *HostHeap::idle_segment() {
 
 HostHeap::Withdrawn HostHeap::withdraw(HostBlock *block) noexcept {
     take_out(block);
+    free_bytes_ -= block->size;
     return {segments_.extract(block->segment->address), blocks_.extract(block->address)};
 }
 

@@ -42,6 +42,9 @@ public:
     // Joins the kept blocks with the free blocks beside them.
     void join_kept() noexcept;
 
+    // The bytes of all free blocks.
+    std::size_t free_bytes() const { return free_bytes_; }
+
     // The block that contains `address`; null if none does.
     HostBlock *find(Address address) const;
 
@@ -86,6 +89,7 @@ private:
     FreeHostBlocks small_, large_;
     std::array<HostBlockList, host_sizes> kept_; // by the number of the size
     bool any_kept_ = false;
+    std::size_t free_bytes_ = 0;
 };
 
 } // namespace tcuda
