@@ -1,8 +1,9 @@
 """Page-locked host memory of tcuda, CuPy and torch: ``python bench/pinned.py``.
 
-The tables have the time to allocate and free a block that is cached, the memory that each library holds for a churn of
-blocks, the questions that tcuda asks a driver that knows as little of copies as CUDA does, and on CUDA the speed of
-copies. torch is left out where it is not installed, and on emulated devices.
+The first table has the times to allocate and free a block that is cached, and to allocate new memory; the memory that
+each library holds and locks for a churn of blocks; and the smallest limit of the host on which the churn ends. The next
+table has the questions that tcuda asks a driver that knows as little of copies as CUDA does. On CUDA, the last one has
+the speed of copies. torch is left out where torch is not installed, and on emulated devices.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from chosen_runtime import ON_CUDA
@@ -31,6 +33,8 @@ COUNTED = 3200  # allocations whose calls of the driver are counted
 CHURN = 16, 28  # the powers of two of the smallest and of the largest block: 64 KiB and 256 MiB
 LIVE, STEPS = (1 << 30, 1000) if ON_CUDA else (64 * MIB, 400)
 COPIED = 256 * MIB
+NEW, NEW_BLOCKS = 3 * MIB, 64
+UNLIMITED = (1 << 64) - 1
 
 
 class Library(NamedTuple):
@@ -39,7 +43,9 @@ class Library(NamedTuple):
     Attributes:
         allocate: Returns an object with so many bytes of memory.
         held: Returns the bytes that the library holds; None if the library does not tell.
+        locked: Returns the bytes that the driver has locked for the library so far.
         empty: Gives the unused memory back.
+        limit: Sets the most bytes that the driver locks for the library at a time; None if there is no way to do so.
         upload: Queues a copy of the memory of such an object to a device, and returns an event after the copy; None
             where the library does not know that a copy still uses freed memory.
     """
@@ -47,25 +53,74 @@ class Library(NamedTuple):
     allocate: Callable[[int], Any]
     held: Callable[[], int] | None
     empty: Callable[[], object]
+    locked: Callable[[], int] | None = None
+    limit: Callable[[int], object] | None = None
     upload: Callable[[Any], Any] | None = None
+
+
+class Pool:
+    """CuPy's pool of page-locked memory, with a limit of its memory."""
+
+    def __init__(self) -> None:
+        self._cuda = tcuda.xp.cuda
+        self._held = self._locked = 0
+        self._most = UNLIMITED
+        self._pool = self._cuda.PinnedMemoryPool(self._take)
+
+    def library(self) -> Library:
+        return Library(
+            self._pool.malloc, lambda: self._held, self._pool.free_all_blocks, lambda: self._locked, self._limit
+        )
+
+    def _take(self, size: int) -> Any:
+        if size > self._most - self._held:
+            raise self._cuda.runtime.CUDARuntimeError(2)
+        memory = self._cuda.PinnedMemory(size, 1)
+        self._held += size
+        self._locked += size
+        weakref.finalize(memory, self._freed, size)
+        return self._cuda.PinnedMemoryPointer(memory, 0)
+
+    def _freed(self, size: int) -> None:
+        self._held -= size
+
+    def _limit(self, most: int) -> None:
+        self._most = most
+
+
+class Own(NamedTuple):
+    """An allocator of tcuda and its driver, which counts.
+
+    Attributes:
+        driver: The driver.
+        ledger: The ledger.
+    """
+
+    driver: for_tests.FaultyDriver
+    ledger: _core.Ledger
+
+    @classmethod
+    def make(cls) -> Own:
+        def fail(*arguments: Any, **facts: Any) -> NoReturn:
+            raise MemoryError(arguments, facts)
+
+        cuda = runtime()
+        driver = for_tests.FaultyDriver(cuda.memoryDriver())
+        return cls(driver, _core.Ledger(driver, cuda.getDeviceCount(), _core.Settings(), fail, fail))
+
+    def library(self) -> Library:
+        """Return the allocator on a host that tells how much memory is left."""
+        return Library(
+            lambda size: _core.allocate_page_locked(self.ledger, size),
+            lambda: self.ledger.host_statistics()["allocated_bytes.current"],
+            self.ledger.empty_host_cache,
+            lambda: self.ledger.host_statistics()["allocated_bytes.allocated"],
+            lambda most: self.driver.limit_host(most, True),
+        )
 
 
 def libraries() -> dict[str, Library]:
     """Return the libraries that can be measured here, by their names."""
-    cuda = tcuda.xp.cuda
-    held = 0
-
-    def taken(size: int) -> Any:
-        nonlocal held
-        held += size
-        return cuda.PinnedMemoryPointer(cuda.PinnedMemory(size, 1), 0)
-
-    pool = cuda.PinnedMemoryPool(taken)
-
-    def empty() -> None:
-        nonlocal held
-        pool.free_all_blocks()
-        held = 0
 
     def upload(array: Any) -> Any:
         return tcuda.memory.copy_async(tcuda.xp.empty(array.shape, array.dtype), array)
@@ -75,10 +130,11 @@ def libraries() -> dict[str, Library]:
             lambda size: tcuda.memory.empty_pinned(size, "u1"),
             lambda: tcuda.host_memory_stats()["allocated_bytes.current"],
             tcuda.memory.empty_host_cache,
-            upload,
+            lambda: tcuda.host_memory_stats()["allocated_bytes.allocated"],
+            upload=upload,
         ),
-        "tcuda for CuPy": Library(cuda.alloc_pinned_memory, None, tcuda.memory.empty_host_cache),
-        "CuPy's pool": Library(pool.malloc, lambda: held, empty),
+        "tcuda for CuPy": Library(tcuda.xp.cuda.alloc_pinned_memory, None, tcuda.memory.empty_host_cache),
+        "CuPy's pool": Pool().library(),
     }
     if ON_CUDA and importlib.util.find_spec("torch") is not None:
         import torch
@@ -93,7 +149,8 @@ def libraries() -> dict[str, Library]:
             lambda size: torch.empty(size, dtype=torch.uint8, pin_memory=True),
             lambda: torch.cuda.host_memory_stats()["allocated_bytes.current"],
             torch._C._host_emptyCache,
-            upload_tensor,
+            lambda: torch.cuda.host_memory_stats()["allocated_bytes.allocated"],
+            upload=upload_tensor,
         )
     return found
 
@@ -111,8 +168,37 @@ def time_of(allocate: Callable[[int], Any], size: int) -> float:
     return best / CALLS * 1e6
 
 
-def churn(library: Library, copied: bool = False) -> float:
-    """Return the peak of the held bytes over the peak of the live bytes.
+def time_of_new(library: Library) -> float:
+    """Return the microseconds of an allocation that needs new memory of the driver."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        library.empty()
+        start = time.perf_counter()
+        kept = [library.allocate(NEW) for _ in range(NEW_BLOCKS)]
+        best = min(best, time.perf_counter() - start)
+        kept.clear()
+    library.empty()
+    return best / NEW_BLOCKS * 1e6
+
+
+class Churn(NamedTuple):
+    """The result of a churn, in bytes.
+
+    Attributes:
+        live: The peak of the live bytes.
+        held: The peak of the held bytes.
+        locked: The sum of the bytes that the driver has locked; None if the library does not tell.
+        seconds: The time.
+    """
+
+    live: int
+    held: int
+    locked: int | None
+    seconds: float
+
+
+def churn(library: Library, copied: bool = False) -> Churn:
+    """Allocate blocks of many sizes, and free random ones.
 
     The devices are idle; or each block is copied to a device just before its free, and the host waits for all copies
     but the last two. The memory of a copy is live until the host has waited for the copy.
@@ -121,11 +207,13 @@ def churn(library: Library, copied: bool = False) -> float:
     tcuda.synchronize()
     library.empty()
     before = library.held()
+    locked = library.locked() if library.locked else 0
     numbers = random.Random(0)
     low, high = CHURN if ON_CUDA else (16, 24)
     live: list[tuple[int, Any]] = []
     queued: list[tuple[int, Any]] = []
     total = most = held = pending = 0
+    start = time.perf_counter()
     for _ in range(STEPS):
         while total > LIVE:
             size, gone = live.pop(numbers.randrange(len(live)))
@@ -143,10 +231,32 @@ def churn(library: Library, copied: bool = False) -> float:
         live.append((size, library.allocate(size)))
         total += size
         most, held = max(most, total + pending), max(held, library.held() - before)
+    seconds = time.perf_counter() - start
     live.clear()
     tcuda.synchronize()
     library.empty()
-    return held / most
+    return Churn(most, held, library.locked() - locked if library.locked else None, seconds)
+
+
+def smallest_limit(library: Library) -> float:
+    """Return the smallest limit on which the churn ends, as a multiple of the peak of the live bytes."""
+    assert library.limit is not None
+    found = churn(library)
+    fails, ends = found.live - 1, found.held
+    while ends - fails > found.live // 200:
+        middle = (fails + ends) // 2
+        library.limit(middle)
+        try:
+            churn(library)
+            ends = middle
+        except Exception as error:  # each library has an error of its own
+            if "memory" not in f"{type(error).__name__} {error}".lower():
+                raise
+            fails = middle
+        finally:
+            library.limit(UNLIMITED)
+    library.empty()
+    return ends / found.live
 
 
 def questions(size: int) -> dict[str, float]:
@@ -155,20 +265,16 @@ def questions(size: int) -> dict[str, float]:
     The driver does not tell which memory a copy uses, as CUDA does not tell. No work is pending.
     """
 
-    def fail(*arguments: Any, **facts: Any) -> NoReturn:
-        raise MemoryError(arguments, facts)
-
     tcuda.synchronize()
-    cuda = runtime()
-    driver = for_tests.FaultyDriver(cuda.memoryDriver())
+    own = Own.make()
+    driver, ledger = own.driver, own.ledger
     driver.forget_host_uses()
-    own = _core.Ledger(driver, cuda.getDeviceCount(), _core.Settings(), fail, fail)
     names = {"events": "record_device", "queries": "query", "allocations": "host_allocate"}
     for _ in range(WARM):
-        _core.allocate_page_locked(own, size)
+        _core.allocate_page_locked(ledger, size)
     before = {name: driver.successes(entry) for name, entry in names.items()}
     for _ in range(COUNTED):
-        _core.allocate_page_locked(own, size)
+        _core.allocate_page_locked(ledger, size)
     return {name: (driver.successes(entry) - before[name]) / COUNTED for name, entry in names.items()}
 
 
@@ -200,10 +306,25 @@ def main() -> None:
     rows = [["", *measured]]
     for name, size in SIZES.items():
         rows.append([f"{name}: us", *(f"{time_of(library.allocate, size):.2f}" for library in measured.values())])
-    ratios = ("" if library.held is None else f"{churn(library):.2f}" for library in measured.values())
-    rows.append(["churn: held / live", *ratios])
-    ratios = ("" if each.upload is None else f"{churn(each, copied=True):.2f}" for each in measured.values())
-    rows.append(["churn, each block copied", *ratios])
+    rows.append(["new memory: us", *(f"{time_of_new(library):.2f}" for library in measured.values())])
+    found = [None if library.held is None else churn(library) for library in measured.values()]
+    rows.append(["churn: held / live", *("" if each is None else f"{each.held / each.live:.2f}" for each in found)])
+    rows.append(
+        [
+            "churn: locked / live",
+            *("" if each is None or each.locked is None else f"{each.locked / each.live:.2f}" for each in found),
+        ]
+    )
+    if ON_CUDA:  # emulated devices take no time to lock memory
+        times = ("" if each is None else f"{each.seconds / STEPS * 1e6:.1f}" for each in found)
+        rows.append(["churn: us an allocation", *times])
+    copied = (None if each.upload is None else churn(each, copied=True) for each in measured.values())
+    rows.append(
+        ["churn, each block copied", *("" if each is None else f"{each.held / each.live:.2f}" for each in copied)]
+    )
+    limited = {"tcuda": Own.make().library(), "CuPy's pool": Pool().library()}
+    limits = (f"{smallest_limit(limited[name]):.3f}" if name in limited else "" for name in measured)
+    rows.append(["churn: smallest limit / live", *limits])
     print(plain(rows))
     counted = {name: questions(size) for name, size in SIZES.items()}
     calls = list(counted["1 MiB"])

@@ -104,7 +104,7 @@ COLD_KERNELS = {
     "a later kernel": 4.0,
     "a module of eight kernels": 8.0,
     "the first ElementwiseKernel": 9.0,
-    "all of them in a second process": 3.0,
+    "all of them in a second process": 1.0,
 }
 """The bounds of the processor time of the compile of a kernel, as a multiple of that of an empty C++ file."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tcuda
 from support.sizes import MIB
 
 if TYPE_CHECKING:
@@ -48,9 +49,50 @@ def test_the_churn_counts_only_the_memory_that_the_program_has(runtime: Runtime,
             nonlocal held
             held -= self.size
 
-    assert pinned.churn(pinned.Library(Block, lambda: held, lambda: None)) == 1
+    found = pinned.churn(pinned.Library(Block, lambda: held, lambda: None))
+    assert found.held == found.live > pinned.LIVE
+    assert found.locked is None
 
 
 @pytest.mark.emulated
-def test_a_churn_holds_less_than_a_pool_of_powers_of_two(runtime: Runtime, pinned: Any) -> None:
-    assert 1 <= pinned.churn(pinned.libraries()["tcuda"]) <= 1.5
+def test_the_smallest_limit_is_found(runtime: Runtime, pinned: Any) -> None:
+    """A library that holds nothing else needs what is live, and one that doubles each block needs twice as much."""
+    held, most = 0, pinned.UNLIMITED
+
+    class Block:
+        def __init__(self, size: int) -> None:
+            nonlocal held
+            self.size = 0
+            if held + size > most:
+                raise MemoryError
+            self.size = size
+            held += size
+
+        def __del__(self) -> None:
+            nonlocal held
+            held -= self.size
+
+    def limit(size: int) -> None:
+        nonlocal most
+        most = size
+
+    once = pinned.Library(Block, lambda: held, lambda: None, limit=limit)
+    assert 1 <= pinned.smallest_limit(once) <= 1.01
+    twice = pinned.Library(lambda size: Block(2 * size), lambda: held, lambda: None, limit=limit)
+    assert 1.99 <= pinned.smallest_limit(twice) <= 2.01
+
+
+@pytest.mark.emulated
+def test_the_pool_beside_tcuda_gives_its_unused_memory_back(runtime: Runtime, pinned: Any) -> None:
+    pool = pinned.Pool().library()
+    pool.limit(3 * MIB)
+    block = pool.allocate(MIB)
+    del block
+    block = pool.allocate(2 * MIB + 1 - MIB)
+    assert (pool.held(), pool.locked()) == (3 * MIB, 3 * MIB)
+    del block
+    block = pool.allocate(2 * MIB)
+    assert pool.held() == 3 * MIB
+    with pytest.raises(tcuda.AcceleratorError, match="memory"):
+        pool.allocate(2 * MIB)
+    assert (pool.held(), block.mem.size) == (2 * MIB, 2 * MIB)

@@ -1,4 +1,5 @@
-// Threads that call all functions of one allocator of page-locked host memory at once, on a driver that checks its calls.
+// Threads that call all functions of one allocator of page-locked host memory at once, on a driver that checks its
+// calls.
 //
 //     host [operations per thread] [seed]
 //
@@ -38,10 +39,10 @@ constexpr std::size_t phases = 8; // the threads end after each phase, and every
 constexpr int devices = 2;
 constexpr std::size_t streams = 4; // of each device
 constexpr std::size_t mib = std::size_t(1) << 20;
-constexpr std::size_t most_held = 24;       // blocks that one thread holds
+constexpr std::size_t most_held = 24; // blocks that one thread holds
 constexpr std::size_t most_size = 5 * mib;
 constexpr std::size_t most_segment = 32 * mib;
-constexpr int broken = 999;                 // cudaErrorUnknown
+constexpr int broken = 999; // cudaErrorUnknown
 
 thread_local Random chance(0);
 
@@ -138,6 +139,11 @@ public:
             return broken;
         forget(address, size, "host_free");
         return EmulatedDriver::host_free(address, size);
+    }
+    // Nothing at times, so that all unused memory goes back.
+    std::size_t host_room() override {
+        use_the_allocator();
+        return chance.one_in(20) ? 0 : EmulatedDriver::host_room();
     }
     bool knows_host_uses() const override { return knows_; }
     int query_host(Address address, std::size_t size) override {
@@ -321,8 +327,8 @@ private:
             ++lacks;
             return;
         }
-        // A block of the size for the request exceeds the request by up to an eighth, and a free block exceeds that size
-        // by up to an eighth.
+        // A block of the size for the request exceeds the request by up to an eighth, and a free block exceeds that
+        // size by up to an eighth.
         if (block->size < size || block->size > size + std::max<std::size_t>(size * 17 / 64, 63))
             violation("a block for %zu bytes has %zu bytes", size, block->size);
         if (driver_.uses.any(block->address, block->size))
@@ -553,9 +559,10 @@ int main(int count, char **arguments) {
         all.lacks += counts.lacks;
         all.reserves += counts.reserves;
     }
-    std::printf("host: 2 x %zu operations of %zu threads, %llu times out of memory, %zu reserves, seed %llu: nothing is "
-                "wrong\n",
-                threads * operations, threads, static_cast<unsigned long long>(all.lacks), all.reserves,
-                static_cast<unsigned long long>(seed));
+    std::printf(
+        "host: 2 x %zu operations of %zu threads, %llu times out of memory, %zu reserves, seed %llu: nothing is "
+        "wrong\n",
+        threads * operations, threads, static_cast<unsigned long long>(all.lacks), all.reserves,
+        static_cast<unsigned long long>(seed));
     return 0;
 }

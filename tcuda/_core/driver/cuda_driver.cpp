@@ -5,6 +5,7 @@
 
 #include "driver/current_device.hpp"
 #include "driver/host_nodes.hpp"
+#include "driver/host_room.hpp"
 #include "driver/own_memory_call.hpp"
 #include "driver/status.hpp"
 #include "driver/stream_key.hpp"
@@ -206,6 +207,8 @@ int CudaDriver::host_unregister(Address address) {
     const CurrentDevice current(devices_, captures_, active_device());
     return current.status != success ? current.status : host_memory_.unlock(address);
 }
+
+std::size_t CudaDriver::host_room() { return tcuda::host_room(); }
 
 int CudaDriver::host_node() {
     if (!has_several_host_nodes())

@@ -37,6 +37,7 @@ public:
     int host_free(Address address, std::size_t size) override;
     int host_register(Address address, std::size_t size) override;
     int host_unregister(Address address) override;
+    std::size_t host_room() override;
     int host_node() override;
     bool knows_host_uses() const override { return false; }
     int query_host(Address, std::size_t) override { return not_supported; }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "driver/status.hpp"
 
@@ -70,6 +71,9 @@ public:
     virtual int host_free(Address address, std::size_t size) = 0;
     virtual int host_register(Address address, std::size_t size) = 0;
     virtual int host_unregister(Address address) = 0;
+    // How many more bytes of the host can be page-locked before the system runs out of memory. The largest number if
+    // nobody knows. The driver may refuse less.
+    virtual std::size_t host_room() { return std::numeric_limits<std::size_t>::max(); }
     // The NUMA node of the host that is closest to the device of the current context. Below 0 if the machine has one
     // node only, or if the node is not known.
     virtual int host_node() { return -1; }

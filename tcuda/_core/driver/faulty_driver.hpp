@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -30,6 +31,13 @@ public:
     void forget_host_uses() { forgets_host_uses_ = true; }
     // Lets `node` be the NUMA node of all devices.
     void use_host_node(int node) { host_node_ = node; }
+    // Lets the host have no more than `most` bytes of page-locked memory. The driver tells what is left of them only if
+    // `tells`.
+    void limit_host(std::size_t most, bool tells) {
+        const std::lock_guard lock(mutex_);
+        most_host_bytes_ = most;
+        tells_host_room_ = tells;
+    }
     // Whether the failure that fail() asked for last has happened.
     bool failed() const { return left_ < 0; }
 
@@ -95,16 +103,24 @@ public:
         return run("use", [&] { return driver_.use(device); });
     }
     int host_allocate(std::size_t size, Address *address) override {
-        return waiting("host_allocate", [&] { return driver_.host_allocate(size, address); });
+        return waiting("host_allocate", [&] {
+            return within_host(size, address, [&] { return driver_.host_allocate(size, address); });
+        });
     }
     int host_free(Address address, std::size_t size) override {
-        return waiting("host_free", [&] { return driver_.host_free(address, size); });
+        return waiting("host_free", [&] { return leaving_host(address, driver_.host_free(address, size)); });
     }
     int host_register(Address address, std::size_t size) override {
-        return waiting("host_register", [&] { return driver_.host_register(address, size); });
+        return waiting("host_register", [&] {
+            return within_host(size, &address, [&] { return driver_.host_register(address, size); });
+        });
     }
     int host_unregister(Address address) override {
-        return waiting("host_unregister", [&] { return driver_.host_unregister(address); });
+        return waiting("host_unregister", [&] { return leaving_host(address, driver_.host_unregister(address)); });
+    }
+    std::size_t host_room() override {
+        const std::lock_guard lock(mutex_);
+        return tells_host_room_ ? most_host_bytes_ - host_bytes_ : driver_.host_room();
     }
     int host_node() override { return host_node_ >= 0 ? host_node_ : driver_.host_node(); }
     bool knows_host_uses() const override { return !forgets_host_uses_ && driver_.knows_host_uses(); }
@@ -157,15 +173,44 @@ private:
         return status;
     }
 
+    // Takes `size` bytes of the host by a call that stores their address.
+    template <typename Call> int within_host(std::size_t size, const Address *address, Call call) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (size > most_host_bytes_ - host_bytes_)
+                return out_of_memory;
+            host_bytes_ += size;
+        }
+        const int status = call();
+        const std::lock_guard lock(mutex_);
+        if (status == success)
+            host_sizes_[*address] = size;
+        else
+            host_bytes_ -= size;
+        return status;
+    }
+    // Takes note that memory of the host went back if `status` is success, and returns `status`.
+    int leaving_host(Address address, int status) {
+        const std::lock_guard lock(mutex_);
+        if (const auto found = host_sizes_.find(address); status == success && found != host_sizes_.end()) {
+            host_bytes_ -= found->second;
+            host_sizes_.erase(found);
+        }
+        return status;
+    }
+
     Driver &driver_;
     std::string entry_;
     int status_ = success;
     std::atomic<int> left_{0};
-    std::mutex mutex_; // guards `successes_`; nothing is called under the mutex
-    std::map<std::string, int> successes_;
     std::function<void()> meanwhile_;
     bool forgets_host_uses_ = false;
     int host_node_ = -1;
+    std::mutex mutex_; // guards all members from here on; nothing is called under the mutex
+    std::map<std::string, int> successes_;
+    std::map<Address, std::size_t> host_sizes_; // of the page-locked memory that this driver has taken
+    std::size_t host_bytes_ = 0, most_host_bytes_ = std::numeric_limits<std::size_t>::max();
+    bool tells_host_room_ = false;
 };
 
 } // namespace tcuda

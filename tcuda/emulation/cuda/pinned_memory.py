@@ -9,10 +9,12 @@ import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from tcuda import _core
+from tcuda._base.statuses import Status
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
 from tcuda.emulation.cuda import runtime
+from tcuda.emulation.devices.runtime_error import CUDARuntimeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,15 +143,28 @@ class PinnedMemoryPool:
         self._lock = threading.RLock()
 
     def malloc(self, size: int) -> PinnedMemoryPointer:
-        """Return a pointer to memory of at least ``size`` bytes: a power of two, 512 or more."""
+        """Return a pointer to memory of at least ``size`` bytes: a power of two, 512 or more.
+
+        If the runtime refuses the memory, the unused memory of the pool is freed first.
+        """
         size = operator.index(size)  # NumPy's integers have no bit_length().
         if not size:
             return PinnedMemoryPointer(PinnedMemory(0), 0)
         whole = max(_UNIT, 1 << (size - 1).bit_length())
         with self._lock:
             spare = self._spare.get(whole)
-            memory = spare.pop() if spare else self._allocate(whole).mem
+            memory = spare.pop() if spare else self._new(whole)
         return PinnedMemoryPointer(PooledPinnedMemory(memory, self._take_back), 0)
+
+    def _new(self, size: int) -> PinnedMemory:
+        try:
+            memory: PinnedMemory = self._allocate(size).mem
+        except CUDARuntimeError as error:
+            if error.status != Status.MEMORY_ALLOCATION:
+                raise
+            self.free_all_blocks()
+            memory = self._allocate(size).mem
+        return memory
 
     def _take_back(self, memory: PinnedMemory) -> None:
         with self._lock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from importlib import resources
 from pathlib import Path
 
 CUPY = """\
@@ -70,8 +69,8 @@ def package() -> Path:
     Raises:
         RuntimeError: The package was imported from an archive.
     """
-    found = resources.files("tcuda.emulation.rtc")
-    if not isinstance(found, Path):
+    found = Path(__file__).parent  # importlib.resources would import the readers of archives before the first launch
+    if not found.is_dir():
         raise RuntimeError("tcuda was imported from an archive; install tcuda as files to compile kernels.")
     return found
 

@@ -334,3 +334,30 @@ class _OnHost:
 
     def __dlpack_device__(self):
         return (1, 0)
+
+
+def test_a_pool_of_pinned_memory_frees_its_unused_memory_if_the_runtime_has_none(cuda):
+    refusals = [2, 1]
+
+    def allocate(size):
+        if size == 4096 and refusals:
+            raise cuda.runtime.CUDARuntimeError(refusals.pop(0))
+        return cuda.PinnedMemoryPointer(cuda.PinnedMemory(size, 1), 0)
+
+    pool = cuda.PinnedMemoryPool(allocate)
+    pool.malloc(512)
+    with pytest.raises(cuda.runtime.CUDARuntimeError):  # the second refusal has another reason
+        pool.malloc(4096)
+    assert pool.n_free_blocks() == 0
+    pool.malloc(512)
+    refusals += [2]
+    pool.malloc(4096)
+    assert pool.n_free_blocks() == 1
+    pool.malloc(512)
+    refusals += [1]
+    held = pool.malloc(4096)
+    assert refusals == [1]
+    with pytest.raises(cuda.runtime.CUDARuntimeError):
+        pool.malloc(4096)
+    assert pool.n_free_blocks() == 1
+    del held

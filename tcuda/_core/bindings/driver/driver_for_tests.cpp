@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "driver/faulty_driver.hpp"
+#include "driver/host_room.hpp"
 
 namespace nb = nanobind;
 
@@ -33,8 +34,12 @@ void bind_driver_for_tests(nb::module_ &module) {
              "Let the table know as little of the uses of host memory as CUDA does.")
         .def("use_host_node", &FaultyDriver::use_host_node, nb::arg("node"),
              "Let ``node`` be the NUMA node of all devices.")
+        .def("limit_host", &FaultyDriver::limit_host, nb::arg("most"), nb::arg("tells"),
+             "Let the host have no more than ``most`` bytes of page-locked memory; tell what is left if ``tells``.")
         .def("successes", &FaultyDriver::successes, nb::arg("entry"),
              "Return how many calls of ``entry`` have succeeded.");
+    module.def("host_room", host_room, nb::arg("root"),
+               "Return how many bytes of the host are left, by the files in ``root`` instead of those of the system.");
 }
 
 } // namespace tcuda

@@ -59,18 +59,21 @@ HostBlock *HostAllocator::allocate(std::size_t size) {
         settle(lock, wanted, noted); // new memory would take longer
         block = heap_.take(wanted, alignment);
     }
-    if (block == nullptr && excess(wanted) > 0) // new memory would replace old memory, which the driver does slowly
-        block = heap_.cut(wanted, alignment);
+    if (block == nullptr) {
+        if (is_short(wanted))
+            ask_host(lock); // others may have given memory back
+        block = heap_.cut(wanted, alignment, !is_short(wanted));
+    }
     while (block == nullptr) { // another thread may take the new memory first
-        if (const int status = grow(lock, wanted, noted); status != success)
+        const int status = grow(lock, wanted, noted);
+        block = heap_.cut(wanted, alignment, true);
+        if (block == nullptr && status != success)
             fail(size, noted, status);
-        block = heap_.cut(wanted, alignment);
     }
     block->requested = size;
     block->stack = noted;
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(static_cast<std::int64_t>(block->size));
-    handed_out_ += static_cast<std::int64_t>(block->size);
     trackers_.count_allocation(static_cast<std::int64_t>(block->size));
     history_.record(Action::alloc, block->address, size, 0, noted);
     most_active_ = std::max(most_active_, statistics_.active_bytes.current);
@@ -186,10 +189,16 @@ int HostAllocator::grow(Lock &lock, std::size_t size, StackId noted) {
     const bool is_first = segment.small && !has_first_segment_ && settings_.reserved_segment > segment.size;
     if (is_first)
         segment.size = settings_.reserved_segment;
-    lock.leave_interpreter();
+    ask_host(lock);
     const std::size_t least = segment.size;
-    if (const std::size_t room = trim(lock, least); !segment.small)
-        segment.size = room;
+    // The blocks of a program may become larger and larger. So a program that has more memory than it ever used at a
+    // time gets a segment that larger blocks fit into, too.
+    if (!segment.small && excess(least) > 0)
+        segment.size = power_of_two_from(least);
+    if (is_short(segment.size)) {
+        segment.size = least;
+        make_room(lock, least);
+    }
     int status = add_segment(lock, segment);
     if (status != success) {
         settle_all(lock);
@@ -210,8 +219,12 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
         const Unlocked unlocked(lock);
         status = obtain(settings, segment);
     }
+    const std::size_t held = static_cast<std::size_t>(statistics_.allocated_bytes.current) + segment.size;
+    if (status == out_of_memory)
+        limit_.refused(held);
     if (status != success)
         return status;
+    limit_.granted(held);
     try {
         heap_.add(segment);
     } catch (...) {
@@ -228,39 +241,54 @@ int HostAllocator::add_segment(Lock &lock, HostSegment segment) {
 }
 
 // The bytes by which a new segment would exceed the bound: what the program ever had at a time, a sixteenth or a
-// segment of small blocks more, and the reserve. Negative if the segment fits.
+// segment of small blocks more, and the reserve. Negative if the segment fits. Memory that work may still use does not
+// count: the program may need that much memory at a time.
 std::int64_t HostAllocator::excess(std::size_t wanted) const {
     const auto size = static_cast<std::int64_t>(wanted);
     const std::int64_t most = std::max(most_active_, statistics_.active_bytes.current + size);
     const std::int64_t bound = most + std::max<std::int64_t>(most / 16, small_host_segment) + reserve_;
-    return statistics_.allocated_bytes.current + size - bound;
+    return statistics_.active_bytes.current + static_cast<std::int64_t>(heap_.free_bytes()) + size - bound;
 }
 
-// To lock and unlock memory takes the driver several times as long as a copy of the memory. So trim() gives back at
-// most a 64th of what the program allocates, and eight times as much as the program ever had.
-bool HostAllocator::may_give_back(const HostBlock &block) const {
-    return trimmed_ + static_cast<std::int64_t>(block.size) <= 8 * most_active_ + handed_out_ / 64;
-}
-
-// Gives unused segments back until a new segment for a block of `wanted` bytes fits below the bound. Returns the size
-// of the segment. A segment that takes the place of others is larger than the block, because the blocks of a program
-// may become larger and larger.
-std::size_t HostAllocator::trim(Lock &lock, std::size_t wanted) {
-    std::size_t size = wanted;
-    // While a stream captures, the driver may refuse to free memory.
-    while (!waits_.is_in_capture() && excess(wanted) > 0) {
-        HostBlock *const idle = heap_.idle_segment(false);
-        if (idle == nullptr)
-            break;
-        if (!may_give_back(*idle))
-            return power_of_two_from(wanted);
-        const auto gone = static_cast<std::int64_t>(idle->size);
-        if (!release_segment(lock, idle))
-            break;
-        trimmed_ += gone;
-        size = wanted + rounded_to(wanted / 16, host_page);
+// Asks the host how much memory is left.
+void HostAllocator::ask_host(Lock &lock) {
+    lock.leave_interpreter();
+    std::size_t room;
+    {
+        const Unlocked unlocked(lock);
+        room = driver_.host_room();
     }
-    return size;
+    limit_.found(static_cast<std::size_t>(statistics_.allocated_bytes.current), room);
+}
+
+bool HostAllocator::may_hold(std::size_t size) const {
+    return limit_.allows(size, static_cast<std::size_t>(statistics_.allocated_bytes.current));
+}
+
+// Whether the limit of the host is near: as far as is known, the host has no room for `wanted` bytes and a quarter of
+// what the program ever had at a time. From then on, no whole segment is cut, so that each can be given back. Otherwise
+// the free memory would lie in pieces when the limit is reached.
+bool HostAllocator::is_short(std::size_t wanted) const {
+    return !may_hold(wanted + static_cast<std::size_t>(most_active_) / 4);
+}
+
+// Gives unused memory back until the host has room for `wanted` bytes. Waits for the devices if the memory that no work
+// uses is not enough: a system without memory may end the process and not refuse the call of the driver.
+void HostAllocator::make_room(Lock &lock, std::size_t wanted) {
+    release_idle_until(lock, wanted);
+    if (may_hold(wanted) || !waits_.any() || waits_.is_in_capture())
+        return;
+    settle_all(lock);
+    release_idle_until(lock, wanted);
+}
+
+void HostAllocator::release_idle_until(Lock &lock, std::size_t wanted) {
+    // While a stream captures, the driver may refuse to free memory.
+    while (!may_hold(wanted) && !waits_.is_in_capture()) {
+        HostBlock *const idle = heap_.idle_segment();
+        if (idle == nullptr || !release_segment(lock, idle))
+            break;
+    }
 }
 
 // Gives a free block, which is a whole segment, back to the driver. False if the driver has refused that.
@@ -296,7 +324,7 @@ void HostAllocator::release_idle_segments(Lock &lock) {
     again.swap(refused_);
     while (!again.empty())
         heap_.give(again.take());
-    for (HostBlock *idle = heap_.idle_segment(true); idle != nullptr; idle = heap_.idle_segment(true))
+    for (HostBlock *idle = heap_.idle_segment(); idle != nullptr; idle = heap_.idle_segment())
         release_segment(lock, idle);
 }
 
@@ -316,7 +344,7 @@ void HostAllocator::empty_cache() {
     settle_all(lock);
     release_idle_segments(lock);
     most_active_ = statistics_.active_bytes.current;
-    handed_out_ = trimmed_ = 0;
+    limit_.forget_refusals();
     questions_.reset();
 }
 

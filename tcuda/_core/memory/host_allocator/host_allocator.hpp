@@ -11,6 +11,7 @@
 #include "driver/driver.hpp"
 #include "memory/host_allocator/host_block.hpp"
 #include "memory/host_allocator/host_heap.hpp"
+#include "memory/host_allocator/host_limit.hpp"
 #include "memory/host_allocator/host_settings.hpp"
 #include "memory/host_allocator/host_statistics.hpp"
 #include "memory/host_allocator/host_views.hpp"
@@ -113,8 +114,11 @@ private:
     int add_segment(Lock &lock, HostSegment segment);
     void settle(Lock &lock, std::size_t wanted, StackId noted);
     std::int64_t excess(std::size_t wanted) const;
-    bool may_give_back(const HostBlock &block) const;
-    std::size_t trim(Lock &lock, std::size_t wanted);
+    void ask_host(Lock &lock);
+    bool may_hold(std::size_t size) const;
+    bool is_short(std::size_t wanted) const;
+    void make_room(Lock &lock, std::size_t wanted);
+    void release_idle_until(Lock &lock, std::size_t wanted);
     bool release_segment(Lock &lock, HostBlock *block);
     void settle_all(Lock &lock);
     void release_idle_segments(Lock &lock);
@@ -130,13 +134,12 @@ private:
     QuestionRate questions_;
     HostBlockList refused_;
     HostSettings settings_;
+    HostLimit limit_;
     MemoryObserver *observer_ = nullptr;
     bool has_first_segment_ = false; // the segment whose size is the option pinned_reserve_segment_size_mb
     std::int64_t reserve_ = 0; // the bytes of the reserve; 0 if there is none
     HostStatistics statistics_;
     std::int64_t most_active_ = 0; // the most bytes that the program has had since empty_cache()
-    std::int64_t handed_out_ = 0;  // the bytes of all allocations since empty_cache()
-    std::int64_t trimmed_ = 0;     // the bytes that trim() has given back since empty_cache()
 };
 
 } // namespace tcuda

@@ -50,6 +50,8 @@ struct HostBlock {
     bool released = false;     // by a graph, after the driver was asked: the graph may have used the memory meanwhile
     HostBlock *next = nullptr; // in a HostBlockList
     FreeHostBlocks::node_type node; // the node of the set of free blocks while the block is in none
+
+    bool is_segment() const { return size == segment->size; }
 };
 
 inline bool SmallerHostBlock::operator()(const HostBlock *left, const HostBlock *right) const {

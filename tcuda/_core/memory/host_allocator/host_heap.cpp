@@ -1,5 +1,6 @@
 #include "memory/host_allocator/host_heap.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -18,6 +19,7 @@ HostBlock *HostHeap::take(std::size_t size, std::size_t alignment) {
     if (HostBlockList &kept = kept_[host_size_number(size)]; !kept.empty() && kept.first()->address % alignment == 0) {
         HostBlock *const block = kept.take();
         block->state = HostBlock::State::allocated;
+        free_bytes_ -= block->size;
         return block;
     }
     HostBlock *const block = take_fitting(size, alignment);
@@ -38,17 +40,24 @@ FreeHostBlocks::iterator HostHeap::find_fitting(FreeHostBlocks &free, std::size_
     return free.lower_bound(&wanted);
 }
 
-HostBlock *HostHeap::cut(std::size_t size, std::size_t alignment) { return take_fitting(size, alignment, true); }
+HostBlock *HostHeap::cut(std::size_t size, std::size_t alignment, bool cuts_whole) {
+    return take_fitting(size, alignment, cuts_whole ? Cuts::all : Cuts::parts);
+}
 
-HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment, bool cuts_large) {
+HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment, Cuts cuts) {
     FreeHostBlocks &free = is_small_host_size(size) ? small_ : large_;
-    const auto found = find_fitting(free, size, alignment);
+    auto found = find_fitting(free, size, alignment);
+    if (cuts == Cuts::parts) // looks at many blocks only where many segments wait to be given back
+        found = std::find_if(found, free.end(), [&](const HostBlock *block) {
+            return (block->segment->small || !block->is_segment()) &&
+                   bytes_before_aligned(block->address, alignment) + size <= block->size;
+        });
     if (found == free.end())
         return nullptr;
     HostBlock *const whole = *found;
     HostBlock *block = whole, *rest = nullptr;
     const std::size_t head = bytes_before_aligned(whole->address, alignment);
-    if (!whole->segment->small && !cuts_large) {
+    if (!whole->segment->small && cuts == Cuts::small) {
         if (whole->size > most_host_block_size(size))
             return nullptr;
     } else {
@@ -71,6 +80,7 @@ HostBlock *HostHeap::take_fitting(std::size_t size, std::size_t alignment, bool 
         whole->size = size;
     }
     block->state = HostBlock::State::allocated;
+    free_bytes_ -= block->size;
     if (rest != nullptr)
         free.insert(std::move(rest->node));
     return block;
@@ -86,9 +96,11 @@ void HostHeap::add(const HostSegment &segment) {
         throw;
     }
     free_of(*block).insert(std::move(block->node));
+    free_bytes_ += block->size;
 }
 
 void HostHeap::give(HostBlock *block) noexcept {
+    free_bytes_ += block->size;
     block->requested = 0;
     block->stack = 0;
     if (!is_small_host_size(block->size)) {
@@ -139,18 +151,19 @@ HostBlock *HostHeap::find(Address address) const {
     return address - block->address < block->size ? block : nullptr;
 }
 
-HostBlock *HostHeap::idle_segment(bool with_reserve) {
+HostBlock *HostHeap::idle_segment() {
     join_kept();
     // A free block that is a part of its segment is smaller than the segment, so few blocks are looked at in vain.
     for (const FreeHostBlocks *free : {&large_, &small_})
         for (auto at = free->rbegin(); at != free->rend(); ++at)
-            if ((*at)->size == (*at)->segment->size && (with_reserve || !(*at)->segment->reserve))
+            if ((*at)->is_segment())
                 return *at;
     return nullptr;
 }
 
 HostHeap::Withdrawn HostHeap::withdraw(HostBlock *block) noexcept {
     take_out(block);
+    free_bytes_ -= block->size;
     return {segments_.extract(block->segment->address), blocks_.extract(block->address)};
 }
 

@@ -22,16 +22,16 @@ public:
     HostHeap() { spare_.reserve(most_spare); }
 
     // The smallest free block of at least `size` bytes, as an allocated block; null if there is none. A small block is
-    // cut to the size. A large block stays whole and is at most an eighth too large, because the rest of a segment that
-    // is cut cannot be given back to the driver.
+    // cut to the size. A large block stays whole and is at most an eighth too large.
     // The block begins at a multiple of `alignment`, which is host_unit or host_page; with host_page, so is `size`.
     HostBlock *take(std::size_t size, std::size_t alignment);
 
     // Whether take() has a block of just this size, which the program had before.
     bool has_kept(std::size_t size) const { return is_small_host_size(size) && !kept_[host_size_number(size)].empty(); }
 
-    // As take(), and cuts a large block to the size, too.
-    HostBlock *cut(std::size_t size, std::size_t alignment);
+    // As take(), and cuts a large block to the size, too. A segment that is cut cannot be given back to the driver
+    // while the program has a part. So only blocks that are parts already are cut, unless `cuts_whole`.
+    HostBlock *cut(std::size_t size, std::size_t alignment, bool cuts_whole);
 
     // Adds a segment, all of which becomes one free block.
     void add(const HostSegment &segment);
@@ -42,11 +42,15 @@ public:
     // Joins the kept blocks with the free blocks beside them.
     void join_kept() noexcept;
 
+    // The bytes of all free blocks.
+    std::size_t free_bytes() const { return free_bytes_; }
+
     // The block that contains `address`; null if none does.
     HostBlock *find(Address address) const;
 
-    // The largest free block that is a whole segment; null if there is none. The reserve counts only if `with_reserve`.
-    HostBlock *idle_segment(bool with_reserve);
+    // The largest free block that is a whole segment; null if there is none.
+    HostBlock *idle_segment();
+
     // A segment that the heap does not know any more, with its only block. The end of the object forgets the segment.
     struct Withdrawn {
         std::map<Address, HostSegment>::node_type segment;
@@ -69,7 +73,8 @@ public:
 
 private:
     FreeHostBlocks &free_of(const HostBlock &block) { return block.segment->small ? small_ : large_; }
-    HostBlock *take_fitting(std::size_t size, std::size_t alignment, bool cuts_large = false);
+    enum class Cuts { small, parts, all };
+    HostBlock *take_fitting(std::size_t size, std::size_t alignment, Cuts cuts = Cuts::small);
     FreeHostBlocks::iterator find_fitting(FreeHostBlocks &free, std::size_t size, std::size_t alignment);
     void put_back(HostBlock *block) noexcept;
     HostBlock *insert(HostSegment *segment, Address address, std::size_t size);
@@ -84,6 +89,7 @@ private:
     FreeHostBlocks small_, large_;
     std::array<HostBlockList, host_sizes> kept_; // by the number of the size
     bool any_kept_ = false;
+    std::size_t free_bytes_ = 0;
 };
 
 } // namespace tcuda
