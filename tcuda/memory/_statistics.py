@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tcuda._process import scopes
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger, ledger_if_any
 
 if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
+
+FIGURES = ("current", "peak", "allocated", "freed")
 
 
 def memory_allocated(device: DeviceArgument = None) -> int:
@@ -179,7 +182,17 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
     known = ledger_if_any()
     if known is None:
         return {}
-    return known.statistics(cuda.getDevice() if device is None else resolve(device, OF_MEMORY))
+    index = cuda.getDevice() if device is None else resolve(device, OF_MEMORY)
+    stats: dict[str, Any] = known.statistics(index)
+    if not (names := scopes.names()):
+        return stats
+    counters = known.scope_bytes(index)
+    for name, number in names.copy().items():
+        counter = counters[number] if number < len(counters) else ()
+        if any(counter):
+            keys = (f"scope_bytes.{name}.{figure}" for figure in FIGURES)
+            stats.update(zip(keys, counter, strict=True))
+    return dict(sorted(stats.items()))
 
 
 def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]:

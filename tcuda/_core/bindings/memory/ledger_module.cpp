@@ -500,6 +500,16 @@ void bind_ledger(nb::module_ &module) {
             "statistics", [](Self &self, int device) { return dict_of(of(self, device).statistics()); },
             nb::arg("device"), nb::sig("def statistics(self, device: int) -> dict[str, int]"))
         .def(
+            "scope_bytes",
+            [](Self &self, int device) {
+                nb::list found = new_list();
+                for (const Counter &counter : of(self, device).scope_bytes())
+                    found.append(nb::make_tuple(counter.current, counter.peak, counter.allocated, counter.freed));
+                return found;
+            },
+            nb::arg("device"), nb::sig("def scope_bytes(self, device: int) -> list[tuple[int, int, int, int]]"),
+            "Return the bytes of each name of scopes: current, peak, allocated and freed. The list may end early.")
+        .def(
             "allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.current; },
             nb::arg("device"))
         .def(

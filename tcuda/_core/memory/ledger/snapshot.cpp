@@ -11,7 +11,7 @@ namespace tcuda {
 namespace {
 
 BlockView view_of(const Block *block) {
-    return {block->address, block->size, block->requested, block->state, block->stack};
+    return {block->address, block->size, block->requested, block->state, block->stack, block->scope};
 }
 
 void add_native_segments(const CachingAllocator &native, const PoolId *only, std::vector<SegmentView> &views) {
