@@ -14,6 +14,7 @@ import tcuda
 from support.blocks import block_of
 from support.busy_streams import LONG
 from support.devices import last_device
+from support.folders import REPOSITORY
 from support.threads import in_thread
 from support.traces import events, trace_of
 from tcuda._process.scopes import ranges_are_scopes
@@ -25,16 +26,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import OutputOf, RunPython
 
-pytestmark = pytest.mark.usefixtures("allocator_as_found", "no_history_left", "_no_scopes_left")
-
-
-@pytest.fixture
-def _no_scopes_left() -> Iterator[None]:
-    """Let the statistics forget the scopes after the test, so that other tests find torch's keys only."""
-    yield
-    for device in range(tcuda.device_count()):
-        tcuda.reset_peak_memory_stats(device)
-        tcuda.reset_accumulated_memory_stats(device)
+pytestmark = pytest.mark.usefixtures("allocator_as_found", "no_history_left", "statistics_of_no_pool")
 
 
 def array(size: int) -> Any:
@@ -323,6 +315,34 @@ class TestContexts:
             kept = array(1000)
         assert scope_of(kept) == "other"
         del kept
+
+    def test_memory_that_is_taken_without_pythons_lock_has_the_scope_of_the_thread(self, output_of: OutputOf) -> None:
+        code = """
+import ctypes, tcuda
+from support.threads import in_thread
+from tcuda import _core
+from tcuda._process.ledger import ledger
+before = tcuda.xp.empty(1)
+ledger().share()
+library = ctypes.CDLL(_core.__file__)  # its functions are called without the lock, as torch calls them
+library.tcuda_torch_malloc.restype = ctypes.c_void_p
+library.tcuda_torch_malloc.argtypes = [ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
+library.tcuda_torch_free.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
+def take():
+    return library.tcuda_torch_malloc(1000, 0, None)
+with tcuda.memory.scope("model"):
+    with tcuda.memory.scope("loss"):
+        addresses = [take()]
+    addresses += [take(), in_thread(take)]
+addresses.append(take())
+blocks = {block["address"]: block for segment in tcuda.memory_snapshot() for block in segment["blocks"]}
+print([blocks[address].get("scope") for address in addresses])
+for address in addresses:
+    library.tcuda_torch_free(address, 1000, 0, None)
+print(tcuda.memory_stats()["scope_bytes.model.current"])
+"""
+        found = output_of(code, PYTHONPATH=str(REPOSITORY / "tests")).splitlines()
+        assert found == [str(["model.loss", "model", None, None]), "0"]
 
 
 class TestHistory:

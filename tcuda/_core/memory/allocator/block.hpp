@@ -36,7 +36,7 @@ struct Block {
     bool is_large = false;
     bool oversize = false; // counted as oversize, by the settings at that time
     StackId stack = 0;
-    const Scope *scope = nullptr; // in which the block was allocated
+    const Scope *scope = nullptr; // in which the block was allocated last
     std::uint64_t freed_at = 0; // the allocator's count of frees at the last free of the block
     Stream stream = 0;          // on which the block was allocated
     Pool *pool = nullptr;

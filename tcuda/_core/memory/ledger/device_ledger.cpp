@@ -582,11 +582,21 @@ std::vector<Counter> DeviceLedger::scope_bytes() {
     return scopes_.all();
 }
 
+std::vector<std::pair<PoolId, PooledCounter>> DeviceLedger::pool_bytes() {
+    const Lock lock(mutex_);
+    std::vector<std::pair<PoolId, PooledCounter>> found;
+    for (const auto &[id, reserved] : pools_.reserved())
+        if (reserved.all.is_used())
+            found.emplace_back(id, reserved);
+    return found;
+}
+
 void DeviceLedger::reset_peaks() {
     const Lock lock(mutex_);
     native_.merge_recent();
     statistics_.reset_peaks();
     scopes_.reset_peaks();
+    pools_.reset_peaks();
 }
 
 void DeviceLedger::reset_accumulated() {
@@ -594,6 +604,7 @@ void DeviceLedger::reset_accumulated() {
     native_.merge_recent();
     statistics_.reset_accumulated();
     scopes_.reset_accumulated();
+    pools_.reset_accumulated();
 }
 
 void DeviceLedger::attach(Tracker *tracker) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "driver/capture_gate.hpp"
@@ -169,6 +170,8 @@ public:
     Bytes bytes();
     // The bytes of each name of scopes, by its number.
     std::vector<Counter> scope_bytes();
+    // The reserved bytes of each private pool that has, or had, memory since the last resets.
+    std::vector<std::pair<PoolId, PooledCounter>> pool_bytes();
     void reset_peaks();
     void reset_accumulated();
     bool used() const { return live_.ever_used(); }

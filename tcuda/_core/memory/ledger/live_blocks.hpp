@@ -78,7 +78,8 @@ public:
         if (block->oversize)
             statistics_.oversize_allocations.decrease(1);
         block->oversize = false;
-        scopes_.count_free(block->scope, bytes);
+        if (block->scope != nullptr)
+            scopes_.count_free(block->scope, bytes);
         history_.record(Action::free_requested, block->address, block->requested, block->stream, block->stack,
                         block->scope);
         trackers_.count_free(bytes);
@@ -92,7 +93,6 @@ public:
         statistics_.requested_bytes.decrease(large, static_cast<std::int64_t>(block->requested));
         history_.record(Action::free_completed, block->address, block->requested, block->stream, block->stack,
                         block->scope);
-        block->scope = nullptr;
         blocks_.erase(block->address);
     }
 

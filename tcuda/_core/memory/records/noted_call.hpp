@@ -36,7 +36,7 @@ private:
     };
     inline static thread_local Call current_{0, nullptr};
     const bool noted_;
-    Call before_{0, nullptr};
+    Call before_; // set if `noted_`
 };
 
 } // namespace tcuda

@@ -12,11 +12,12 @@
 namespace tcuda {
 
 // The bytes of each name of scopes on a device: a block counts for its scope and for all scopes around that. The lock
-// of the device's ledger guards the counters.
+// of the device's ledger guards the counters. The functions are not inline, so that calls outside of all scopes stay
+// short.
 class ScopeCounters {
 public:
     // Returns `scope`, or null, with nothing counted, if there is no host memory for a counter.
-    const Scope *count_allocation(const Scope *scope, std::int64_t bytes) noexcept {
+    [[gnu::noinline]] const Scope *count_allocation(const Scope *scope, std::int64_t bytes) noexcept {
         std::size_t names = counters_.size();
         for (const Scope *each = scope; each != nullptr; each = each->outer)
             names = std::max(names, each->name + 1);
@@ -29,7 +30,7 @@ public:
             counters_[each->name].increase(bytes);
         return scope;
     }
-    void count_free(const Scope *scope, std::int64_t bytes) noexcept {
+    [[gnu::noinline]] void count_free(const Scope *scope, std::int64_t bytes) noexcept {
         for (; scope != nullptr; scope = scope->outer)
             counters_[scope->name].decrease(bytes);
     }
