@@ -44,7 +44,8 @@ class MemorySummary(str):
 def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> MemorySummary:
     """Return the statistics of ``device`` as a table (``torch.cuda.memory_summary``).
 
-    The result is a text. A notebook shows the text of a cell's last expression as a table, too.
+    The result is a text. A notebook shows the text of a cell's last expression as a table, too. If the program has
+    opened a :class:`tcuda.memory.scope`, the table has a row for each name of scopes.
 
     Args:
         device: The device; the current device if None.
