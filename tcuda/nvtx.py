@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcuda._base.public_names import public_names
+from tcuda._process import scopes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,6 +81,32 @@ class _Profiler(threading.local):
         self._domain.mark(self._domain.get_event_attributes(message=msg))
 
 
+class _Scopes:
+    """Lets the ranges of a thread be scopes of memory, and passes everything on to a profiler."""
+
+    def __init__(self, profiler: Listener) -> None:
+        self._profiler = profiler
+
+    def push(self, msg: str) -> int:
+        # A range may have any name; a scope has a name in one line, without dots.
+        name = "".join(each if each.isprintable() and each != "." else "_" for each in msg)
+        scopes.begin(scopes.Part(name, is_range=True))
+        return self._profiler.push(msg)
+
+    def pop(self) -> int:
+        scopes.end_range()
+        return self._profiler.pop()
+
+    def start(self, msg: str) -> int:
+        return self._profiler.start(msg)
+
+    def end(self, range_id: int) -> None:
+        self._profiler.end(range_id)
+
+    def mark(self, msg: str) -> None:
+        self._profiler.mark(msg)
+
+
 _listener: Listener | None = None
 
 
@@ -90,13 +117,19 @@ def change_listener(change: Callable[[Listener], Listener]) -> None:
 
 
 def _listen() -> Listener:
-    """Find out whether a profiler is attached."""
+    """Find out whether a profiler is attached, and whether ranges are scopes of memory.
+
+    Raises:
+        ValueError: ``TCUDA_MEMORY_SCOPES`` has a value that the variable cannot have.
+    """
     global _listener
     import nvtx
 
+    are_scopes = scopes.ranges_are_scopes()
     domain = nvtx.get_domain()
     attached = builtins.type(domain).__name__ != "DummyDomain"
-    _listener = _Profiler(domain) if attached else _NoProfiler()
+    profiler: Listener = _Profiler(domain) if attached else _NoProfiler()
+    _listener = _Scopes(profiler) if are_scopes else profiler
     return _listener
 
 

@@ -921,6 +921,17 @@ class Ledger:
     def set_memory_fraction(self, device: int, fraction: float) -> None: ...
     def memory_fraction(self, device: int) -> float: ...
     def statistics(self, device: int) -> dict[str, int]: ...
+    def scope_bytes(self, device: int) -> list[tuple[int, int, int, int]]:
+        """Return the bytes of each name of scopes: current, peak, allocated and freed. The list may end early."""
+
+    def pool_bytes(self, device: int) -> list[tuple[int, int, str, int, int, int, int]]:
+        """Return the reserved bytes of each private pool.
+
+        Returns:
+            The number of the pool, "all", "large_pool" or "small_pool", and the bytes: current, peak, allocated and
+            freed.
+        """
+
     def allocated(self, device: int) -> int: ...
     def peak_allocated(self, device: int) -> int: ...
     def reserved(self, device: int) -> int: ...
@@ -995,6 +1006,25 @@ class Ledger:
 
     def close(self) -> None:
         """Let frees change the statistics only; for a process that is exiting."""
+
+def new_scope(outer: int, name: int, path: str) -> int:
+    """Make a scope of memory, which lives until the end of the process, and return its number.
+
+    Args:
+        outer: The scope around it; 0 for an outermost scope.
+        name: The number of the name, which no outer scope has.
+        path: The names from the outermost on, with dots between them.
+    """
+
+def follow_scopes(variable: ContextVar[tuple[int, Any]], scope: int) -> None:
+    """Let later allocations have the scope that ``variable`` names in the context of the allocation.
+
+    Args:
+        variable: Always the same variable. Its value is a tuple that begins with the number of the innermost scope; 0
+            for no scope.
+        scope: The innermost scope of the caller. The allocations of this thread that are made without Python's lock
+            have this scope.
+    """
 
 class OwnedMemory:
     """A base of the blocks of emulated devices. The object frees its memory when the object dies.

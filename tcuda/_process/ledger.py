@@ -19,6 +19,7 @@ from tcuda._process.alloc_conf import AllocConf, from_environment
 from tcuda._process.fork import call_around_fork, call_in_child
 from tcuda._process.lazy import _lazy_init, cuda
 from tcuda._process.poison import in_use as poison_in_use
+from tcuda._process.scopes import ranges_are_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,12 +168,14 @@ def make_ledger(
             core tries the allocation again.
 
     Raises:
-        ValueError: ``TCUDA_POISON_FREED`` or ``TCUDA_NVTX_MEMORY`` has a value that the variable cannot have.
+        ValueError: ``TCUDA_POISON_FREED``, ``TCUDA_NVTX_MEMORY`` or ``TCUDA_MEMORY_SCOPES`` has a value that the
+            variable cannot have.
     """
     global _ledger, _settled
     if _ledger is not None:
         return
     poison = poison_in_use()
+    ranges_are_scopes()  # raises for a wrong value
     tool = _memory_tool()
     if tool:
         # A tool takes each segment for one allocation, so segments must not grow.

@@ -51,6 +51,7 @@ from tcuda.memory._page_locked import (
 )
 from tcuda.memory._pools import MemPool, use_mem_pool
 from tcuda.memory._relief import on_out_of_memory
+from tcuda.memory._scopes import scope
 from tcuda.memory._snapshots import (
     _dump_snapshot as _dump_snapshot,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "reset_max_memory_cached",
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "scope",
     "set_per_process_memory_fraction",
     "torch_allocator",
     "track",

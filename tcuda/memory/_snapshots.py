@@ -43,7 +43,9 @@ def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: b
         ``allocated_size``, ``active_size``, ``requested_size`` (bytes), ``stream`` (the handle), ``segment_type``
         (``"small"`` or ``"large"``), ``segment_pool_id``, ``is_expandable``, ``frames`` (the stack that caused it) and
         ``blocks``: ``address``, ``size``, ``requested_size``, ``state`` (``"active_allocated"``,
-        ``"active_pending_free"`` or ``"inactive"``) and ``frames``. The list is empty before tcuda is initialised.
+        ``"active_pending_free"`` or ``"inactive"``) and ``frames``. A block that was allocated in a
+        :class:`tcuda.memory.scope` has ``scope``: the names from the outermost scope on, with dots between them. The
+        list is empty before tcuda is initialised.
 
     Raises:
         TypeError: ``mempool_id`` is not the number of a pool.
@@ -76,9 +78,10 @@ def _snapshot(device: DeviceArgument = None, augment_with_fx_traces: bool = Fals
 
     Returns:
         A dictionary with ``segments`` as in :func:`memory_snapshot`, ``device_traces`` (a list of events for each
-        device, with the oldest event first), ``allocator_settings`` and ``external_annotations``. torch has no history
-        of page-locked memory. In tcuda, ``host_segments`` and ``host_trace`` (a list of events) have the page-locked
-        memory of the host, with the same keys. The ``device`` of such a segment is -1, and all streams are 0.
+        device, with the oldest event first), ``allocator_settings`` and ``external_annotations``. An event in a scope
+        has ``scope``, as a block has. torch has no history of page-locked memory. In tcuda, ``host_segments`` and
+        ``host_trace`` (a list of events) have the page-locked memory of the host, with the same keys. The ``device`` of
+        such a segment is -1, and all streams are 0.
 
     Raises:
         RuntimeError: ``device`` does not exist.

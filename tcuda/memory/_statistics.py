@@ -5,12 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tcuda._process import scopes
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger, ledger_if_any
 
 if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
+
+FIGURES = ("current", "peak", "allocated", "freed")
+_BY_POOL = "reserved_bytes_by_private_pools"
 
 
 def memory_allocated(device: DeviceArgument = None) -> int:
@@ -159,11 +163,17 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
     ``num_device_free`` and ``max_split_size`` have a single number each. The guide to memory says what each counter
     counts, and which sources count it.
 
+    ``reserved_bytes_by_private_pools`` has the figures of ``reserved_bytes`` for each private pool, such as
+    ``"reserved_bytes_by_private_pools.0_3.all.peak"`` for the pool whose :attr:`MemPool.id` is ``(0, 3)``. A pool that
+    is gone keeps its peak and its sums until both are reset. ``scope_bytes`` has figures for each
+    :class:`tcuda.memory.scope`, such as ``"scope_bytes.fft.peak"``.
+
     Args:
         device: The device; the current device if None.
 
     Returns:
-        A dictionary of 123 numbers, in bytes or counts; an empty dictionary before tcuda is initialised.
+        A dictionary of 123 numbers, in bytes or counts, and those of private pools and scopes; an empty dictionary
+        before tcuda is initialised.
 
     Raises:
         RuntimeError: ``device`` does not exist.
@@ -179,11 +189,25 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
     known = ledger_if_any()
     if known is None:
         return {}
-    return known.statistics(cuda.getDevice() if device is None else resolve(device, OF_MEMORY))
+    index = cuda.getDevice() if device is None else resolve(device, OF_MEMORY)
+    stats: dict[str, Any] = known.statistics(index)
+    more = {f"{_BY_POOL}.{major}_{minor}.{kind}": figures for major, minor, kind, *figures in known.pool_bytes(index)}
+    if names := scopes.names():
+        counters = known.scope_bytes(index)
+        for name, number in names.copy().items():
+            if number < len(counters) and any(counters[number]):
+                more[f"scope_bytes.{name}"] = [*counters[number]]
+    if not more:
+        return stats
+    for key, figures in more.items():
+        stats.update((f"{key}.{figure}", value) for figure, value in zip(FIGURES, figures, strict=True))
+    return dict(sorted(stats.items()))
 
 
 def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]:
     """Return :func:`memory_stats` as nested dictionaries (``torch.cuda.memory_stats_as_nested_dict``).
+
+    The keys of ``reserved_bytes_by_private_pools`` are the numbers of pools, such as ``(0, 3)``.
 
     Args:
         device: The device; the current device if None.
@@ -198,12 +222,14 @@ def memory_stats_as_nested_dict(device: DeviceArgument = None) -> dict[str, Any]
         >>> stats["allocated_bytes"]["all"]["current"] == tcuda.memory_allocated()
         True
     """
-    nested: dict[str, Any] = {}
-    for key, value in memory_stats(device).items():
+    stats = memory_stats(device)
+    nested: dict[Any, Any] = {_BY_POOL: {}} if stats else {}
+    for key, value in stats.items():
         *path, figure = key.split(".")
         inner = nested
         for name in path:
-            inner = inner.setdefault(name, {})
+            of_pool = inner is nested[_BY_POOL]
+            inner = inner.setdefault(tuple(map(int, name.split("_"))) if of_pool else name, {})
         inner[figure] = value
     return nested
 

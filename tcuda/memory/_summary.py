@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.ledger import ledger
-from tcuda.memory._statistics import memory_stats
+from tcuda.memory._statistics import FIGURES, memory_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tcuda._process.devices import DeviceArgument
 
 _WIDTH = 75
+_SCOPE_WIDTH = 19
 _POOLS = (("all", "{}"), ("large_pool", "      from large pool"), ("small_pool", "      from small pool"))
-_FIGURES = ("current", "peak", "allocated", "freed")
 _COUNTERS = (
     ("allocated_bytes", "Allocated memory"),
     ("active_bytes", "Active memory"),
@@ -44,7 +44,8 @@ class MemorySummary(str):
 def memory_summary(device: DeviceArgument = None, abbreviated: bool = False) -> MemorySummary:
     """Return the statistics of ``device`` as a table (``torch.cuda.memory_summary``).
 
-    The result is a text. A notebook shows the text of a cell's last expression as a table, too.
+    The result is a text. A notebook shows the text of a cell's last expression as a table, too. If the program has
+    opened a :class:`tcuda.memory.scope`, the table has a row for each name of scopes.
 
     Args:
         device: The device; the current device if None.
@@ -77,14 +78,22 @@ def _lines(index: int, stats: dict[str, int], abbreviated: bool) -> Iterator[str
         yield "-" * _WIDTH
         cell = _size if counter.endswith("bytes") else _count
         # Each column has one unit, which the sum of both pools chooses.
-        scales = [stats[f"{counter}.all.{figure}"] for figure in _FIGURES]
+        scales = [stats[f"{counter}.all.{figure}"] for figure in FIGURES]
         for pool, name in _POOLS[: 1 if abbreviated else None]:
-            values = [stats[f"{counter}.{pool}.{figure}"] for figure in _FIGURES]
+            values = [stats[f"{counter}.{pool}.{figure}"] for figure in FIGURES]
             yield _row(name.format(title), values, scales, cell)
     for counter, title in _OVERSIZE:
         yield "-" * _WIDTH
-        values = [stats[f"{counter}.{figure}"] for figure in _FIGURES]
+        values = [stats[f"{counter}.{figure}"] for figure in FIGURES]
         yield _row(title, values, values, _count)
+    names = [key.split(".")[1] for key in stats if key.startswith("scope_bytes.") and key.endswith(".current")]
+    if names:
+        yield "-" * _WIDTH
+        yield f"{' Allocated memory by scope':<{_WIDTH}}"
+    for name in names:
+        values = [stats[f"scope_bytes.{name}.{figure}"] for figure in FIGURES]
+        shown = name if len(name) <= _SCOPE_WIDTH else f"{name[: _SCOPE_WIDTH - 1]}…"
+        yield _row(f"  {shown}", values, values, _size)
     yield "=" * _WIDTH
 
 

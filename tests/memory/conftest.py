@@ -90,3 +90,18 @@ def no_history_left(runtime: Runtime) -> Iterator[None]:
     yield
     _record_memory_history(None)
     tcuda.memory._set_memory_metadata("")
+
+
+@pytest.fixture
+def statistics_of_no_pool(runtime: Runtime) -> Iterator[None]:
+    """Let the statistics forget the pools and the scopes of other tests before the test, and of the test after it."""
+    import tcuda
+
+    def forget() -> None:
+        for device in range(tcuda.device_count()):
+            tcuda.reset_peak_memory_stats(device)
+            tcuda.reset_accumulated_memory_stats(device)
+
+    forget()
+    yield
+    forget()

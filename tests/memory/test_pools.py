@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("allocator_as_found")
 
 COMMON = (0, 0)
+FIGURES = ("current", "peak", "allocated", "freed")
 
 
 class TestNumbers:
@@ -339,6 +340,105 @@ class TestGivingBack:
         del owner
         gc.collect()
         assert held_by(number) == 0
+
+
+@pytest.mark.usefixtures("statistics_of_no_pool")
+class TestStatistics:
+    """``reserved_bytes_by_private_pools``, as torch has had it since version 2.13."""
+
+    @staticmethod
+    def figures(pool: tuple[int, int], kind: str = "all", device: int | None = None) -> tuple[int, ...] | None:
+        """Return the current, peak, allocated and freed bytes of a pool; None if the statistics lack the pool."""
+        pools = tcuda.memory_stats_as_nested_dict(device)["reserved_bytes_by_private_pools"]
+        return None if pool not in pools else tuple(pools[pool][kind][each] for each in FIGURES)
+
+    def test_a_pool_has_the_figures_of_its_segments(self, xp: Any) -> None:
+        pool, other = tcuda.MemPool(), tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            small, large = xp.empty(1000, "B"), xp.empty(3 * MIB, "B")
+        with tcuda.use_mem_pool(other):
+            apart = xp.empty(1000, "B")
+        outside = xp.empty(1000, "B")
+        held = held_by(pool.id)
+        assert self.figures(pool.id) == (held, held, held, 0)
+        assert self.figures(pool.id, "small_pool") == (2 * MIB, 2 * MIB, 2 * MIB, 0)
+        assert self.figures(pool.id, "large_pool") == (held - 2 * MIB, held - 2 * MIB, held - 2 * MIB, 0)
+        assert self.figures(other.id) == (2 * MIB, 2 * MIB, 2 * MIB, 0)
+        assert self.figures(COMMON) is None
+        stats = tcuda.memory_stats()
+        assert stats[f"reserved_bytes_by_private_pools.0_{pool.id[1]}.all.current"] == held
+        assert list(stats) == sorted(stats)
+        del small, large, apart, outside
+
+    def test_a_pool_that_is_gone_keeps_its_peak_and_its_sums_until_they_are_reset(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            kept = xp.empty(3 * MIB, "B")
+        number, held = pool.id, held_by(pool.id)
+        del kept
+        assert self.figures(number) == (held, held, held, 0)
+        del pool
+        assert self.figures(number) == (0, held, held, held)
+        tcuda.reset_peak_memory_stats()
+        assert self.figures(number) == (0, 0, held, held)
+        tcuda.reset_accumulated_memory_stats()
+        assert self.figures(number) is None
+
+    def test_resets_leave_what_a_pool_has(self, xp: Any) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            kept = xp.empty(1000, "B")
+        tcuda.reset_accumulated_memory_stats()
+        tcuda.reset_peak_memory_stats()
+        assert self.figures(pool.id) == (2 * MIB, 2 * MIB, 0, 0)
+        with tcuda.use_mem_pool(pool):
+            more = xp.empty(3 * MIB, "B")
+        assert self.figures(pool.id) == (held_by(pool.id), held_by(pool.id), held_by(pool.id) - 2 * MIB, 0)
+        del kept, more
+
+    def test_the_pool_of_a_graph_is_a_private_pool(self, xp: Any) -> None:
+        x = xp.ones(1000, "float32")
+        numbers = []
+        for _ in range(3):  # a capture may get the memory of a graph that is gone, under a number of its own
+            graph = tcuda.CUDAGraph()
+            with tcuda.graph(graph):
+                y = x + 1
+            numbers.append(graph.pool())
+            assert self.figures(numbers[-1]) == (held_by(numbers[-1]),) * 3 + (0,)
+            del y
+            graph.reset()
+            del graph
+            gc.collect()
+            tcuda.synchronize()
+        assert [self.figures(number) for number in numbers[:2]] == 2 * [(0, 2 * MIB, 2 * MIB, 2 * MIB)]
+        tcuda.empty_cache()
+        assert self.figures(numbers[2]) == (0, 2 * MIB, 2 * MIB, 2 * MIB)
+        del x
+
+    def test_each_device_has_its_own_figures(self, xp: Any) -> None:
+        last = last_device()
+        if last == 0:
+            pytest.skip("needs two devices, and there is one")
+        pool = tcuda.MemPool()
+        with tcuda.device(last), tcuda.use_mem_pool(pool):
+            kept = xp.empty(1000, "B")
+        assert self.figures(pool.id, device=0) is None
+        assert self.figures(pool.id, device=last) == (2 * MIB, 2 * MIB, 2 * MIB, 0)
+        del kept
+
+    def test_expandable_and_other_segments_count(
+        self, xp: Any, alloc_settings: Callable[[str], AbstractContextManager[None]]
+    ) -> None:
+        for setting in ("True", "False"):
+            with alloc_settings(f"expandable_segments:{setting}"):
+                pool = tcuda.MemPool()
+                with tcuda.use_mem_pool(pool):
+                    kept = xp.empty(1000, "B")
+                assert self.figures(pool.id) == (held_by(pool.id), held_by(pool.id), held_by(pool.id), 0)
+                del kept, pool
+
+    def test_nested_statistics_have_no_pool_without_pools(self, xp: Any) -> None:
+        assert tcuda.memory_stats_as_nested_dict()["reserved_bytes_by_private_pools"] == {}
 
 
 class TestOptions:

@@ -149,6 +149,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     "nvtx.range_start.msg": TEXTS,
     "nvtx.range_end.range_id": frozenset(["True", "2**31", "2**40", "2**63"]),
     "kept CUDAGraph.debug_dump.debug_path": frozenset(["text"]),
+    "memory.scope.name": frozenset(["text"]),
     "profiler.trace.path": frozenset(["text"]),
     "_sleep.cycles": NEGATIVE - {"-2**70"},
     "default_generators.__getitem__.index": frozenset(["-1", "True"]),

@@ -17,7 +17,7 @@ import faulthandler, gc, random, signal, sys, warnings
 faulthandler.dump_traceback_later(110, exit=True)
 import tcuda
 from tcuda.sanitizer import _detector
-from tcuda._process import lazy
+from tcuda._process import lazy, scopes
 from tcuda.streams import _green_context
 from tcuda._process.captures import captures as in_progress
 from tcuda.graphs import _body
@@ -60,6 +60,11 @@ def with_stream():
 def use_mem_pool():
     with tcuda.use_mem_pool(pool):
         with tcuda.use_mem_pool(pool, device=0):
+            pass
+
+def memory_scope():
+    with tcuda.memory.scope("outer"):
+        with tcuda.memory.scope("inner"):
             pass
 
 def no_caching():
@@ -132,7 +137,7 @@ def state():
         [tcuda.initial_seed(), usage._active],
         [capture.number for capture in in_progress],
         [_detector.is_started(), _detector._is_attached],
-        len(_green_context._thread.contexts),
+        [len(_green_context._thread.contexts), scopes._open.get()],
         [runtime.streamIsCapturing(taken.cuda_stream) for taken in (near, far, tcuda.graph.default_capture_stream)],
         nothing_entered(),
     )
@@ -199,6 +204,7 @@ import time
         ("stream", 2000),
         ("with_stream", 2000),
         ("use_mem_pool", 2000),
+        ("memory_scope", 2000),
         ("no_caching", 2000),
         ("fork_rng", 1000),
         ("track", 2000),

@@ -80,9 +80,9 @@ def test_before_initialisation_figures_are_zero_and_initialise_nothing(output_of
     assert answers_to(quiet, output_of) == {call: [None, False] for call in quiet}
 
 
-@pytest.mark.parametrize("block", ["caching_allocator_disabled", "random.fork_rng"])
+@pytest.mark.parametrize("block", ["caching_allocator_disabled()", "random.fork_rng()", "memory.scope('fft')"])
 def test_scopes_do_nothing_without_a_device(output_of: OutputOf, block: str) -> None:
-    code = f"import tcuda\nwith tcuda.{block}():\n    print(tcuda.is_initialized())"
+    code = f"import tcuda\nwith tcuda.{block}:\n    print(tcuda.is_initialized())"
     assert output_of(code, **WITHOUT_DEVICE) == "False"
 
 

@@ -19,6 +19,7 @@ void bind_graphs(nanobind::module_ &);
 void bind_kernels(nanobind::module_ &);
 void bind_ledger_arguments(nanobind::module_ &);
 void bind_ledger(nanobind::module_ &);
+void bind_memory_scopes(nanobind::module_ &);
 void bind_random(nanobind::module_ &);
 void bind_scopes(nanobind::module_ &);
 void bind_stacks(nanobind::module_ &);
@@ -71,6 +72,7 @@ NB_MODULE(_core, module) {
     tcuda::bind_transfers(module);
     tcuda::bind_ledger_arguments(module);
     tcuda::bind_ledger(module);
+    tcuda::bind_memory_scopes(module);
     tcuda::bind_owned_memory(module);
     tcuda::bind_page_locked_memory(module);
     tcuda::bind_page_locked_arrays(module);

@@ -96,6 +96,11 @@ def history(trace: Sequence[dict[str, Any]], segments: Sequence[dict[str, Any]],
     )
 
 
+def stack_of(memory: dict[str, Any], stacks: Stacks) -> int:
+    """Return the number of the stack of a block or an event, in the scope of the memory."""
+    return stacks.number(memory.get("frames", ()), (memory.get("scope") or "")[:_LONGEST_NOTE])
+
+
 def active_blocks(segments: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """Return the blocks that are in use, by address, each with the ``stream`` of its segment."""
     found = {}
@@ -148,8 +153,8 @@ class _Replay:
             if address in self._latest:
                 return
             # The memory was allocated before the trace. The frames of the event are those of the free, so the stack of
-            # the allocation is unknown.
-            self._begin(BEFORE, address, event["size"], {"stream": event.get("stream", 0)})
+            # the allocation is unknown. The scope is that of the memory.
+            self._begin(BEFORE, address, event["size"], {**event, "frames": ()})
         freed = self._open[address]
         if event["action"] == "free_requested":
             freed.released = number
@@ -163,12 +168,13 @@ class _Replay:
         if known and known.released == known.end and block["state"] != "active_allocated":
             known.end = None  # The free was requested and is not complete yet.
         if known and known.end is None:
-            known.stack = known.stack or self._stacks.number(block.get("frames", ()))
+            if not self._stacks.stacks[known.stack]:
+                known.stack = stack_of(block, self._stacks)
             return
         self._begin(BEFORE, address, block.get("requested_size") or block["size"], block)
 
     def _begin(self, number: int, address: int, size: int, event: dict[str, Any]) -> Allocation:
-        stack = self._stacks.number(event.get("frames", ()))
+        stack = stack_of(event, self._stacks)
         new = Allocation(address, size, event.get("stream", 0), stack, number)
         self._found.append(new)
         self._open[address] = new
@@ -207,4 +213,4 @@ def _times(trace: Sequence[dict[str, Any]]) -> list[int]:
     return list(accumulate((event["time_us"] for event in trace), max))
 
 
-__all__ = ["BEFORE", "Allocation", "History", "Mark", "active_blocks", "history"]
+__all__ = ["BEFORE", "Allocation", "History", "Mark", "active_blocks", "history", "stack_of"]

@@ -68,8 +68,17 @@ def render(
         _device(device, stacks, compared)
         for device, compared in zip(devices, comparisons or itertools.repeat(None), strict=False)
     ]
-    data = {"title": title, **packed(stacks), "devices": packed_devices}
+    data = {"title": title, **packed(stacks), **_scopes(stacks), "devices": packed_devices}
     return document("tcuda._viz.memory", title, data, _SCRIPTS)
+
+
+def _scopes(stacks: Stacks) -> dict[str, Any]:
+    """Return each scope once, and the scope of each stack; nothing without scopes."""
+    if not any(stacks.scopes):
+        return {"scopes": [], "scopeOfStack": []}
+    numbers: dict[str, int] = {}
+    of_stack = [numbers.setdefault(scope, len(numbers)) for scope in stacks.scopes]
+    return {"scopes": list(numbers), "scopeOfStack": of_stack}
 
 
 def _device(device: Device, stacks: Stacks, compared: Comparison | None) -> dict[str, Any]:

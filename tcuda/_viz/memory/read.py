@@ -121,6 +121,7 @@ class _Check:
         for place, block in self._dicts(segment.get("blocks"), f"{where}['blocks']"):
             _numbers(block, place, required=("size",), optional=("address", "requested_size"))
             _word(block, "state", place)
+            _texts(block, place, ("scope",))
             self._frames(block, place)
             free -= block["size"]
         if free < 0:
@@ -130,9 +131,7 @@ class _Check:
         _word(event, "action", where)
         required = ("size",) if event["action"] == "oom" else ("addr", "size")
         _numbers(event, where, required, optional=("stream", "time_us", "device_free"))
-        for name in ("user_metadata", "compile_context"):
-            if not isinstance(event.get(name), str | type(None)):
-                raise ValueError(f"{where}[{name!r}] is {_short(event[name])}, not a text")
+        _texts(event, where, ("user_metadata", "compile_context", "scope"))
         self._frames(event, where)
 
     def _frames(self, owner: dict[str, Any], where: str) -> None:
@@ -187,6 +186,12 @@ def _word(owner: dict[str, Any], name: str, where: str, default: str | None = No
         raise ValueError(f"{where}[{name!r}] is {_short(value)}, not a text")
     if len(value) > _LONGEST_WORD:
         raise ValueError(f"{where}[{name!r}] has {len(value):,} characters; at most {_LONGEST_WORD} are read")
+
+
+def _texts(owner: dict[str, Any], where: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        if not isinstance(owner.get(name), str | type(None)):
+            raise ValueError(f"{where}[{name!r}] is {_short(owner[name])}, not a text")
 
 
 def _short(value: object) -> str:

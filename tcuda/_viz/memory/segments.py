@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcuda._viz.memory.history import stack_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -87,7 +89,7 @@ def _segment(segment: dict[str, Any], stacks: Stacks) -> Segment:
         size = block["size"]
         state = _state(block["state"])
         requested = 0 if state == FREE else block.get("requested_size") or size
-        blocks.append(Block(offset, size, requested, state, stacks.number(block.get("frames", ()))))
+        blocks.append(Block(offset, size, requested, state, stack_of(block, stacks)))
         offset += size
     return Segment(
         segment["address"],

@@ -27,33 +27,39 @@ _ALLOCATORS = re.compile(r"unwind|CapturedTraceback|gather_with_cpp|Allocator") 
 
 
 class Stacks:
-    """The stacks of a page, each with the innermost frame first. The number 0 means that no stack was recorded."""
+    """The stacks of a page, each with the innermost frame first. The number 0 means that no stack was recorded.
+
+    A stack in two scopes of memory has two numbers, so that the number tells the scope too.
+    """
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.stacks: list[tuple[int, ...]] = [()]
+        self.scopes: list[str] = [""]
+        """The scope of each stack; an empty text outside of all scopes."""
         self._number_of_frame: dict[Frame, int] = {}
-        self._number_of_stack: dict[tuple[int, ...], int] = {(): NO_STACK}
+        self._number_of_stack: dict[tuple[tuple[int, ...], str], int] = {((), ""): NO_STACK}
         self._number_by_id: dict[int, int] = {}
         # A list of a million frames may be the stack of every allocation, so each list is converted once. The lists are
         # stored, because only the id() of a live object is unique.
-        self._stack_by_id: dict[int, tuple[Sequence[dict[str, Any]], int]] = {}
+        self._stack_by_id: dict[tuple[int, str], tuple[Sequence[dict[str, Any]], int]] = {}
         self._shown_file: dict[str, str] = {}
         self._kind_of_file: dict[str, tuple[bool, bool]] = {}
         self._sites: list[int | None] = [None]
 
-    def number(self, frames: Sequence[dict[str, Any]]) -> int:
+    def number(self, frames: Sequence[dict[str, Any]], scope: str = "") -> int:
         """Return the number of a stack. The dicts in ``frames`` must stay alive, because ``id()`` identifies them."""
-        known = self._stack_by_id.get(id(frames))
+        known = self._stack_by_id.get((id(frames), scope))
         if known is not None:
             return known[1]
         stack = tuple([self._frame(frame) for frame in frames])
-        if stack not in self._number_of_stack:
-            self._number_of_stack[stack] = len(self.stacks)
+        if (stack, scope) not in self._number_of_stack:
+            self._number_of_stack[stack, scope] = len(self.stacks)
             self.stacks.append(stack)
+            self.scopes.append(scope)
             self._sites.append(self._find_site(stack))
-        number = self._number_of_stack[stack]
-        self._stack_by_id[id(frames)] = frames, number
+        number = self._number_of_stack[stack, scope]
+        self._stack_by_id[id(frames), scope] = frames, number
         return number
 
     def site(self, stack: int) -> int | None:

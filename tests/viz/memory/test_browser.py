@@ -173,6 +173,48 @@ def test_sites_are_grouped(by: str, names: list[list[str]], show: Callable[..., 
     assert sum(int(row[4]) for row in rows) == 3
 
 
+def scopes() -> dict[str, Any]:
+    """Return a snapshot of one function in two scopes and of another one outside of all scopes."""
+    trace = [
+        alloc(1, 500, STEP, scope="fft"),
+        alloc(2, 300, STEP, scope="fft.plan"),
+        alloc(3, 200, LOAD, scope="fft"),
+        alloc(4, 100, LOAD),
+    ]
+    live = segment(4096, block(4096, 512, scope="fft"))
+    return snapshot(live, traces=[trace])
+
+
+@pytest.mark.long
+@needs_browser
+def test_sites_are_grouped_by_scope(show: Callable[..., Document]) -> None:
+    document = show(scopes(), "#sites/0?by=scope")
+    assert [(row[0], row[1]) for row in document.rows()] == [
+        ("fft", "1.18 KiB"),
+        ("fft.plan", "300 B"),
+        ("no scope", "100 B"),
+    ]
+    assert document.text_of("sites-note") == "3 scopes, 5 allocations in all."
+    assert [row[1] for row in show(scopes(), "#sites/0?by=stack").rows()] == [
+        "in fft ← train.py:5 ← main:9",
+        "in fft.plan ← train.py:5 ← main:9",
+        "in fft ← train.py:3 ← main:9",
+        "train.py:3 ← main:9",
+    ]
+
+
+@pytest.mark.long
+@needs_browser
+def test_a_search_finds_scopes(show: Callable[..., Document]) -> None:
+    assert [row[0] for row in show(scopes(), "#sites/0?by=scope&find=PLAN").rows()] == ["fft.plan"]
+
+
+@needs_browser
+def test_the_choice_of_scopes_is_there_for_snapshots_with_scopes(show: Callable[..., Document]) -> None:
+    assert 'id="by-scope" aria-pressed="false" hidden' in show(three_sites(), "#sites/0").body
+    assert 'id="by-scope" aria-pressed="false">' in show(scopes(), "#sites/0").body
+
+
 @needs_browser
 def test_the_sites_of_memory_that_is_still_alive(show: Callable[..., Document]) -> None:
     document = show(three_sites(), "#sites/0?alive=1")

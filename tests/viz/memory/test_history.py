@@ -10,7 +10,9 @@ from support.snapshots import (
     free,
     only_device,
     segment,
+    snapshot,
 )
+from tcuda._viz.memory import devices
 from tcuda._viz.shared.stacks import NO_STACK
 
 
@@ -125,6 +127,20 @@ def test_times_never_go_back_and_may_be_absent() -> None:
     assert only_device(trace=trace).history.times == [10, 10, 12]
     del trace[1]["time_us"]
     assert only_device(trace=trace).history.times == []
+
+
+def test_allocations_have_the_scope_of_their_memory() -> None:
+    trace = [
+        *[{**each, "scope": "before"} for each in free(5000, 30)],
+        alloc(513, 512, [], scope="fft"),  # without the stack, which the block has
+        alloc(6000, 20, scope="fft.plan"),
+        alloc(7000, 20),
+    ]
+    blocks = block(1, 512, scope="state"), block(513, 512, frames=LOAD, scope="fft")
+    [device], stacks = devices(snapshot(segment(1, *blocks), traces=[trace]))
+    allocations = device.history.allocations
+    found = {each.address: (stacks.scopes[each.stack], len(stacks.stacks[each.stack])) for each in allocations}
+    assert found == {1: ("state", 2), 513: ("fft", 3), 5000: ("before", 0), 6000: ("fft.plan", 2), 7000: ("", 2)}
 
 
 def test_notes_have_the_metadata_of_the_program() -> None:

@@ -113,6 +113,8 @@ CONTENTS: dict[str, Callable[[], bytes]] = {
     "state of nested lists": lambda: pickle.dumps(snapshot(segment(blocks=[block(state=doubling(60))]))),
     "kind of nested lists": lambda: pickle.dumps(snapshot(segment(segment_type=doubling(60)))),
     "note of nested lists": lambda: pickle.dumps(snapshot_with("user_metadata", doubling(60))),
+    "scope of nested lists": lambda: pickle.dumps(snapshot_with("scope", doubling(60))),
+    "scope of a block that is a number": lambda: pickle.dumps(snapshot(segment(blocks=[block(scope=5)]))),
     "lists in lists": lambda: b"\x80\x04" + b"]" * 1_000_000 + b"a" * 999_999 + b".",
     "marks in marks": lambda: b"\x80\x04" + b"(" * 1_000_000 + b".",
     "frames that hold themselves": lambda: pickle.dumps(snapshot_with("frames", endless())),

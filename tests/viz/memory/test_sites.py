@@ -53,6 +53,14 @@ def test_the_site_of_a_native_stack_is_not_the_allocator() -> None:
     assert stacks.frames[found].name == "at::add"
 
 
+def test_a_stack_in_two_scopes_has_two_numbers() -> None:
+    stacks = Stacks()
+    numbers = [stacks.number(STEP, scope) for scope in ("", "fft", "plan", "fft")] + [stacks.number([], "fft")]
+    assert numbers == [1, 2, 3, 2, 4]
+    assert [stacks.scopes[number] for number in numbers] == ["", "fft", "plan", "fft", "fft"]
+    assert [stacks.site(number) for number in numbers] == [0, 0, 0, 0, None]
+
+
 def test_every_stack_and_frame_is_kept_once() -> None:
     stacks = Stacks()
     again = [dict(each) for each in LOAD]

@@ -24,9 +24,9 @@ struct Strings {
                compile_context = interned("compile_context"), device = interned("device"),
                device_free = interned("device_free"), frames = interned("frames"),
                is_expandable = interned("is_expandable"), requested_size = interned("requested_size"),
-               segment_pool_id = interned("segment_pool_id"), segment_type = interned("segment_type"),
-               size = interned("size"), state = interned("state"), stream = interned("stream"),
-               time_us = interned("time_us"), total_size = interned("total_size"),
+               scope = interned("scope"), segment_pool_id = interned("segment_pool_id"),
+               segment_type = interned("segment_type"), size = interned("size"), state = interned("state"),
+               stream = interned("stream"), time_us = interned("time_us"), total_size = interned("total_size"),
                user_metadata = interned("user_metadata");
 
     // Actions
@@ -150,6 +150,8 @@ public:
         made[names_.time_us] = event.microseconds;
         made[names_.compile_context] = names_.not_available;
         made[names_.user_metadata] = event.metadata == nullptr ? std::string() : *event.metadata;
+        if (event.scope != nullptr)
+            made[names_.scope] = path(event.scope);
         made[names_.frames] = frames(event.stack);
         return made;
     }
@@ -161,8 +163,17 @@ private:
         made[names_.size] = view.size;
         made[names_.requested_size] = view.requested;
         made[names_.state] = names_.of(view.state);
+        if (view.scope != nullptr)
+            made[names_.scope] = path(view.scope);
         made[names_.frames] = frames(view.stack);
         return made;
+    }
+
+    nb::object path(const Scope *scope) {
+        nb::object &known = paths_[scope];
+        if (!known.is_valid())
+            known = nb::cast(scope->path);
+        return known;
     }
 
     nb::object frames(StackId stack) {
@@ -177,6 +188,7 @@ private:
 
     const Strings &names_ = strings();
     std::unordered_map<StackId, nb::object> frames_;
+    std::unordered_map<const Scope *, nb::object> paths_;
 };
 
 } // namespace

@@ -32,6 +32,7 @@ CpythonFunctions found() {
     find(functions.code_line, "PyCode_Addr2Line");
     find(functions.is_finalizing, "Py_IsFinalizing");
     find(functions.is_finalizing, "_Py_IsFinalizing"); // the name before Python 3.13
+    find(functions.context_get, "PyContextVar_Get");
     return functions;
 }
 

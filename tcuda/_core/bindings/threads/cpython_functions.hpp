@@ -15,6 +15,7 @@ struct CpythonFunctions {
     int (*frame_instruction)(PyObject *frame);
     int (*code_line)(PyObject *code, int instruction);
     int (*is_finalizing)();
+    int (*context_get)(PyObject *variable, PyObject *otherwise, PyObject **value);
 };
 
 // Looked up when the library is loaded.

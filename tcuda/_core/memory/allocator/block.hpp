@@ -7,6 +7,7 @@
 
 #include "driver/driver.hpp"
 #include "memory/allocator/work.hpp"
+#include "memory/records/scope.hpp"
 #include "memory/records/stack_id.hpp"
 
 namespace tcuda {
@@ -35,6 +36,7 @@ struct Block {
     bool is_large = false;
     bool oversize = false; // counted as oversize, by the settings at that time
     StackId stack = 0;
+    const Scope *scope = nullptr; // in which the block was allocated last
     std::uint64_t freed_at = 0; // the allocator's count of frees at the last free of the block
     Stream stream = 0;          // on which the block was allocated
     Pool *pool = nullptr;

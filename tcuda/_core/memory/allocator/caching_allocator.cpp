@@ -189,7 +189,7 @@ void CachingAllocator::add_segment(Pool &pool, Stream stream, bool is_large, Add
     block->stream = stream;
     block->pool = &pool;
     heap.free.insert(block);
-    statistics_.reserved_bytes.add(is_large, static_cast<std::int64_t>(size));
+    count_reserved(statistics_, pool, is_large, static_cast<std::int64_t>(size));
     statistics_.segment.add(is_large, 1);
     segment->oversize = size >= settings_.max_split_size;
     if (segment->oversize)
@@ -256,7 +256,7 @@ int CachingAllocator::release_segment(Heap &heap, Block *block, std::vector<Retu
     --heap.segments;
     heap.in_segments -= segment->size;
     heap.free.erase(block);
-    statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(segment->size));
+    count_reserved(statistics_, *heap.pool, heap.is_large, -static_cast<std::int64_t>(segment->size));
     statistics_.segment.add(heap.is_large, -1);
     if (segment->oversize)
         statistics_.oversize_segments.add(-1);

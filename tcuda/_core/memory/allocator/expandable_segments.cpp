@@ -170,7 +170,7 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, std::siz
     history_.record_segment(Action::segment_map, hole->address, size, heap.stream, stack);
     splitter_.put_back(heap, hole);
     heap.mapped += size;
-    statistics_.reserved_bytes.add(heap.is_large, static_cast<std::int64_t>(size));
+    count_reserved(statistics_, *heap.pool, heap.is_large, static_cast<std::int64_t>(size));
     segment.stack = stack;
     return success;
 }
@@ -239,7 +239,7 @@ int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from,
     *block = tail;
     splitter_.count(heap, before, after);
     heap.mapped -= to - from;
-    statistics_.reserved_bytes.add(heap.is_large, -static_cast<std::int64_t>(to - from));
+    count_reserved(statistics_, *heap.pool, heap.is_large, -static_cast<std::int64_t>(to - from));
     if (ranges != 0)
         statistics_.segment.add(heap.is_large, ranges);
     history_.record_segment(Action::segment_unmap, from, to - from, heap.stream, segment.stack);

@@ -9,6 +9,7 @@
 #include "memory/allocator/address_map.hpp"
 #include "memory/allocator/heap.hpp"
 #include "memory/allocator/linked_list.hpp"
+#include "memory/records/statistics.hpp"
 
 namespace tcuda {
 
@@ -35,7 +36,15 @@ struct Pool {
     InheritedHeaps inherited;    // adopted heaps that may have memory which was not used since the adoption
     AdoptableHeaps adoptable[2]; // ownerless heaps without live blocks, small and large requests, the oldest first
     Links<Pool> unused;          // in a list of Pools
+    PooledCounter *reserved = nullptr; // the reserved bytes of the pools of this number; null for the common pool
 };
+
+// Counts memory that a pool has taken, or given back if `bytes` is negative.
+inline void count_reserved(Statistics &statistics, const Pool &pool, bool is_large, std::int64_t bytes) {
+    statistics.reserved_bytes.add(is_large, bytes);
+    if (pool.reserved != nullptr)
+        pool.reserved->add(is_large, bytes);
+}
 
 // Keeps a pool from being removed while the lock is given back. Constructed and destroyed under the lock.
 class PinnedPool {

@@ -46,8 +46,9 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
         return 0;
     for (;;) {
         const StackId noted = stack(Stacks::live);
+        const Scope *const scope = CallerScope::current();
         {
-            const NotedCall call(records_stacks(), noted);
+            const NotedCall call(records_stacks(), noted, scope);
             const StackId caller = is_observed() ? caller_stack(noted) : 0;
             const CaptureId capture = captures_.any() ? capture_of(stream) : 0;
             Lock lock(mutex_);
@@ -65,7 +66,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
                 ++statistics_.num_alloc_retries; // torch counts a retry, although a retry cannot help
             }
             if (block != nullptr) {
-                live_.add(block, size, capture, noted);
+                live_.add(block, size, capture, noted, scope);
                 if (MemoryObserver *const observer = observer_.load(std::memory_order_relaxed))
                     observer->memory_allocated(block->address, size, device_, stream, caller);
                 if (block_size != nullptr)
@@ -78,7 +79,7 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
         // Here the thread has Python's lock again, if the thread had the lock before.
         if (relief == nullptr || !relief->relieve(device_, size)) {
             Lock lock(mutex_);
-            fail(lock, size, stream, noted);
+            fail(lock, size, stream, noted, scope);
         }
     }
 }
@@ -160,11 +161,11 @@ void DeviceLedger::give_back_everything(Lock &lock, const Stream *current, bool 
     reclaimer_.give_back_everything(lock, current, keep_spare);
 }
 
-void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId noted) {
+void DeviceLedger::fail(Lock &lock, std::size_t size, Stream stream, StackId noted, const Scope *scope) {
     ++statistics_.num_ooms;
     lock.leave_interpreter();
     const OutOfMemory facts = lack(size, stream, false);
-    history_.record(Action::oom, facts.free, size, stream, noted);
+    history_.record(Action::oom, facts.free, size, stream, noted, scope);
     lock.unlock();
     throw facts;
 }
@@ -576,16 +577,34 @@ DeviceLedger::Bytes DeviceLedger::bytes() {
     return {statistics_.allocated_bytes.all, statistics_.reserved_bytes.all};
 }
 
+std::vector<Counter> DeviceLedger::scope_bytes() {
+    const Lock lock(mutex_);
+    return scopes_.all();
+}
+
+std::vector<std::pair<PoolId, PooledCounter>> DeviceLedger::pool_bytes() {
+    const Lock lock(mutex_);
+    std::vector<std::pair<PoolId, PooledCounter>> found;
+    for (const auto &[id, reserved] : pools_.reserved())
+        if (reserved.all.is_used())
+            found.emplace_back(id, reserved);
+    return found;
+}
+
 void DeviceLedger::reset_peaks() {
     const Lock lock(mutex_);
     native_.merge_recent();
     statistics_.reset_peaks();
+    scopes_.reset_peaks();
+    pools_.reset_peaks();
 }
 
 void DeviceLedger::reset_accumulated() {
     const Lock lock(mutex_);
     native_.merge_recent();
     statistics_.reset_accumulated();
+    scopes_.reset_accumulated();
+    pools_.reset_accumulated();
 }
 
 void DeviceLedger::attach(Tracker *tracker) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "driver/capture_gate.hpp"
@@ -42,6 +43,7 @@
 #include "memory/ledger/stream_waits.hpp"
 #include "memory/records/history.hpp"
 #include "memory/records/memory_observer.hpp"
+#include "memory/records/scope_counters.hpp"
 #include "memory/records/statistics.hpp"
 #include "memory/records/trackers.hpp"
 #include "threads/lock.hpp"
@@ -166,6 +168,10 @@ public:
         Counter allocated_bytes, reserved_bytes;
     };
     Bytes bytes();
+    // The bytes of each name of scopes, by its number.
+    std::vector<Counter> scope_bytes();
+    // The reserved bytes of each private pool that has, or had, memory since the last resets.
+    std::vector<std::pair<PoolId, PooledCounter>> pool_bytes();
     void reset_peaks();
     void reset_accumulated();
     bool used() const { return live_.ever_used(); }
@@ -213,7 +219,7 @@ private:
     Block *grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *take_from_source(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size, Stream stream);
     void give_back_everything(Lock &lock, const Stream *current, bool keep_spare = false);
-    [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack);
+    [[noreturn]] void fail(Lock &lock, std::size_t size, Stream stream, StackId stack, const Scope *scope);
     OutOfMemory lack(std::size_t size, Stream stream, bool rejected);
     CaptureId capture_of(Stream stream);
     void settle(Lock &lock, bool wait);
@@ -229,10 +235,11 @@ private:
     std::mutex mutex_;
     Shutdown shutdown_;
     Statistics statistics_;
+    ScopeCounters scopes_;
     History history_;
     Trackers trackers_;
     std::atomic<MemoryObserver *> observer_{nullptr};
-    LiveBlocks live_{settings_, statistics_, history_, trackers_};
+    LiveBlocks live_{settings_, statistics_, scopes_, history_, trackers_};
     StreamLives lives_; // declared before the blocks, whose waits have ties
     BlockStore blocks_;
     CachingAllocator native_{device_, driver_, settings_, lives_, blocks_, statistics_, history_};

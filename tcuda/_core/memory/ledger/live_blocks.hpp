@@ -11,6 +11,7 @@
 #include "memory/allocator/block.hpp"
 #include "memory/allocator/settings.hpp"
 #include "memory/records/history.hpp"
+#include "memory/records/scope_counters.hpp"
 #include "memory/records/statistics.hpp"
 #include "memory/records/trackers.hpp"
 
@@ -20,8 +21,9 @@ namespace tcuda {
 // The functions are inline because every allocation and every free calls them.
 class LiveBlocks {
 public:
-    LiveBlocks(const Settings &settings, Statistics &statistics, History &history, Trackers &trackers)
-        : settings_(settings), statistics_(statistics), history_(history), trackers_(trackers) {}
+    LiveBlocks(const Settings &settings, Statistics &statistics, ScopeCounters &scopes, History &history,
+               Trackers &trackers)
+        : settings_(settings), statistics_(statistics), scopes_(scopes), history_(history), trackers_(trackers) {}
     LiveBlocks(const LiveBlocks &) = delete;
     LiveBlocks &operator=(const LiveBlocks &) = delete;
 
@@ -44,7 +46,7 @@ public:
     // Makes room, so that the next add() cannot throw.
     void reserve_one() { blocks_.reserve_one(); }
 
-    void add(Block *block, std::size_t requested, CaptureId capture, StackId stack) {
+    void add(Block *block, std::size_t requested, CaptureId capture, StackId stack, const Scope *scope) {
         blocks_.insert(block->address, block);
         lowest_ = std::min(lowest_, block->address);
         beyond_ = std::max(beyond_, block->address + block->size);
@@ -62,8 +64,9 @@ public:
         block->oversize = block->size >= settings_.max_split_size;
         if (block->oversize)
             statistics_.oversize_allocations.increase(1);
+        block->scope = scope == nullptr ? nullptr : scopes_.count_allocation(scope, bytes);
         ever_used_.store(true, std::memory_order_relaxed);
-        history_.record(Action::alloc, block->address, requested, block->stream, stack);
+        history_.record(Action::alloc, block->address, requested, block->stream, stack, block->scope);
         trackers_.count_allocation(bytes);
     }
 
@@ -75,7 +78,10 @@ public:
         if (block->oversize)
             statistics_.oversize_allocations.decrease(1);
         block->oversize = false;
-        history_.record(Action::free_requested, block->address, block->requested, block->stream, block->stack);
+        if (block->scope != nullptr)
+            scopes_.count_free(block->scope, bytes);
+        history_.record(Action::free_requested, block->address, block->requested, block->stream, block->stack,
+                        block->scope);
         trackers_.count_free(bytes);
     }
 
@@ -85,7 +91,8 @@ public:
         statistics_.active.decrease(large, 1);
         statistics_.active_bytes.decrease(large, static_cast<std::int64_t>(block->size));
         statistics_.requested_bytes.decrease(large, static_cast<std::int64_t>(block->requested));
-        history_.record(Action::free_completed, block->address, block->requested, block->stream, block->stack);
+        history_.record(Action::free_completed, block->address, block->requested, block->stream, block->stack,
+                        block->scope);
         blocks_.erase(block->address);
     }
 
@@ -95,6 +102,7 @@ public:
 private:
     const Settings &settings_;
     Statistics &statistics_;
+    ScopeCounters &scopes_;
     History &history_;
     Trackers &trackers_;
     AddressMap<Block> blocks_;

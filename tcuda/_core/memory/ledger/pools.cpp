@@ -1,6 +1,8 @@
 #include "memory/ledger/pools.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -8,6 +10,7 @@
 namespace tcuda {
 
 Pool &Pools::open_for_capture(PoolId id) {
+    reserved_.try_emplace(id); // takes the host memory first, so that nothing can fail in between
     const auto known = private_.find(id);
     if (spare_ != nullptr && (known == private_.end() || (known->second->captured && known->second->uses == 0))) {
         if (known != private_.end())
@@ -18,7 +21,7 @@ Pool &Pools::open_for_capture(PoolId id) {
                                            [](const auto &heap) { return heap->end == nullptr && heap->pins == 0; });
         if (is_usable && spare.pins == 0) {
             give_number(spare, id);
-            spare.id = id;
+            count_for(spare, id);
             spare.released = 0;
             spare.captured = false; // so that open() leaves the number to the pool
         }
@@ -48,13 +51,15 @@ bool Pools::keep_spare(Pool &pool, std::uint64_t settled) {
 }
 
 Pool &Pools::open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
+    reserved_.try_emplace(id); // as above
     if (const auto known = private_.find(id);
         known != private_.end() && known->second->captured && known->second->uses == 0)
         take_number(*known->second);
     auto &pool = private_[id];
     if (pool == nullptr) {
         pool = std::make_unique<Pool>();
-        pool->id = pool->key = id;
+        pool->key = id;
+        count_for(*pool, id);
         pool->library = std::move(library);
         pool->split = split;
         pool->use_on_oom = use_on_oom;
@@ -69,6 +74,43 @@ void Pools::give_number(Pool &pool, PoolId key) {
     auto node = private_.extract(pool.key);
     pool.key = node.key() = key;
     private_.insert(std::move(node));
+}
+
+// Gives a pool its number in snapshots and statistics. The memory that the pool has moves to this number.
+void Pools::count_for(Pool &pool, PoolId id) {
+    PooledCounter &reserved = reserved_.at(id);
+    for (const auto &heap : pool.heaps) {
+        const auto bytes = static_cast<std::int64_t>(heap->in_segments + heap->mapped);
+        pool.reserved->decrease(heap->is_large, bytes);
+        reserved.increase(heap->is_large, bytes);
+    }
+    pool.reserved = &reserved;
+    pool.id = id;
+}
+
+void Pools::reset_peaks() {
+    for (auto &[id, reserved] : reserved_)
+        reserved.each([](Counter &counter) { counter.reset_peak(); });
+    forget_counters();
+}
+
+void Pools::reset_accumulated() {
+    for (auto &[id, reserved] : reserved_)
+        reserved.each([](Counter &counter) { counter.reset_accumulated(); });
+    forget_counters();
+}
+
+// Forgets the counters of pools that are gone, once both resets have left nothing to tell.
+void Pools::forget_counters() {
+    std::vector<const PooledCounter *> needed;
+    needed.reserve(private_.size());
+    for (const auto &[key, pool] : private_)
+        needed.push_back(pool->reserved);
+    std::sort(needed.begin(), needed.end());
+    for (auto each = reserved_.begin(); each != reserved_.end();) {
+        const bool is_needed = std::binary_search(needed.begin(), needed.end(), &each->second);
+        each = is_needed || each->second.all.is_used() ? std::next(each) : reserved_.erase(each);
+    }
 }
 
 bool Pools::release(PoolId id) {

@@ -80,6 +80,12 @@ public:
     // A free block of a private pool with `use_on_oom`; null if there is none.
     Block *take_on_oom(Stream stream, std::size_t size);
 
+    // The reserved bytes of each private pool, by its number. A pool that is gone keeps its sums and its peak until
+    // they are reset, as in torch.
+    const std::map<PoolId, PooledCounter> &reserved() const { return reserved_; }
+    void reset_peaks();
+    void reset_accumulated();
+
     // Makes room in `removed`, so that remove_unused() cannot throw.
     void reserve(std::vector<std::unique_ptr<Pool>> &removed) {
         std::size_t unused = 0;
@@ -91,6 +97,9 @@ public:
     void remove_unused(const AnnouncedStreams &streams, std::vector<std::unique_ptr<Pool>> &removed);
 
 private:
+    void count_for(Pool &pool, PoolId id);
+    void forget_counters();
+
     CachingAllocator &native_;
     Pool common_;
     Pool *spare_ = nullptr; // not in `unused_`
@@ -98,6 +107,7 @@ private:
     void give_number(Pool &pool, PoolId key);
 
     std::map<PoolId, std::unique_ptr<Pool>> private_; // by number; pools without a number have keys that no number has
+    std::map<PoolId, PooledCounter> reserved_;
     std::uint64_t nameless_ = 0; // how many pools have lost their numbers
     LinkedList<Pool, &Pool::unused> unused_; // all private pools without users, and some with users
     bool has_idle_ = false;

@@ -16,6 +16,7 @@ struct BlockView {
     std::size_t size, requested;
     Block::State state;
     StackId stack;
+    const Scope *scope = nullptr;
 };
 
 struct SegmentView {

@@ -11,7 +11,8 @@ namespace tcuda {
 namespace {
 
 BlockView view_of(const Block *block) {
-    return {block->address, block->size, block->requested, block->state, block->stack};
+    const Scope *const scope = block->state >= Block::State::allocated ? block->scope : nullptr;
+    return {block->address, block->size, block->requested, block->state, block->stack, scope};
 }
 
 void add_native_segments(const CachingAllocator &native, const PoolId *only, std::vector<SegmentView> &views) {

@@ -71,10 +71,11 @@ public:
 
     // Adds an event with the stack of the call that this thread is in. If that stack is not known, the event has `own`,
     // the stack of the memory itself. A lack of host memory loses the event and does nothing else.
-    void record(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
+    void record(Action action, Address address, std::size_t size, Stream stream, StackId own,
+                const Scope *scope = NotedCall::scope()) noexcept {
         if (observer_ != nullptr)
             tell_observer(action, address, size);
-        note_move(action, address, size, stream, own);
+        note_move(action, address, size, stream, own, scope);
     }
 
     // The same for memory of a segment that came from the driver or went back.
@@ -85,14 +86,15 @@ public:
 
     // The same as record() for memory that comes to other addresses. The observer hears nothing, because the accesses
     // of the memory that is still mapped stay of interest.
-    void note_move(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
+    void note_move(Action action, Address address, std::size_t size, Stream stream, StackId own,
+                   const Scope *scope = NotedCall::scope()) noexcept {
         if (capacity_ == 0 || (skipped_ >> static_cast<unsigned>(action) & 1) != 0)
             return;
         using namespace std::chrono;
         const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
         const StackId call = NotedCall::stack();
         const StackId stack = stacks() < Stacks::allocations ? 0 : call != 0 ? call : own;
-        Occurrence event{action, address, size, stream, now, stack, metadata_};
+        Occurrence event{action, address, size, stream, now, stack, metadata_, scope};
         if (ring_.size() < capacity_) {
             try {
                 ring_.push_back(std::move(event));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "driver/driver.hpp"
+#include "memory/records/scope.hpp"
 #include "memory/records/stack_id.hpp"
 
 namespace tcuda {
@@ -35,6 +36,7 @@ struct Occurrence {
     std::int64_t microseconds; // since the epoch
     StackId stack;
     Metadata metadata; // the text that was set at that time
+    const Scope *scope; // of the array, or of the allocation that has caused the event; null outside of all scopes
 };
 
 } // namespace tcuda

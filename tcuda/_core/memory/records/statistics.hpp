@@ -25,6 +25,8 @@ struct Counter {
     void add(std::int64_t amount) { amount >= 0 ? increase(amount) : decrease(-amount); }
     void reset_peak() { peak = current; }
     void reset_accumulated() { allocated = freed = 0; }
+    // Whether any figure is not 0.
+    bool is_used() const { return current != 0 || peak != 0 || allocated != 0 || freed != 0; }
 };
 
 // A counter of all blocks, and one for each of the two sizes of blocks that torch calls pools.
@@ -43,6 +45,11 @@ struct PooledCounter {
         all.add(amount);
         (is_large ? large : small).add(amount);
     }
+    template <typename Visit> void each(Visit visit) {
+        visit(all);
+        visit(small);
+        visit(large);
+    }
 };
 
 // The names are those of memory_stats(). docs/memory.md describes each of them.
@@ -58,11 +65,8 @@ struct Statistics {
 
     template <typename Visit> void each_counter(Visit visit) {
         for (PooledCounter *counter : {&active, &active_bytes, &allocated_bytes, &allocation, &inactive_split,
-                                       &inactive_split_bytes, &requested_bytes, &reserved_bytes, &segment}) {
-            visit(counter->all);
-            visit(counter->small);
-            visit(counter->large);
-        }
+                                       &inactive_split_bytes, &requested_bytes, &reserved_bytes, &segment})
+            counter->each(visit);
         visit(oversize_allocations);
         visit(oversize_segments);
     }

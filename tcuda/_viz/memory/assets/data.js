@@ -8,6 +8,9 @@ const frames = data.frames.map(([name, file, line, user]) => ({
 
 const stackFrames = (stack) => data.stacks[stack].map((frame) => frames[frame]);
 
+/** Return the scope of memory in which a stack allocated; an empty text outside of all scopes. */
+const scopeOf = (stack) => (data.scopes.length ? data.scopes[data.scopeOfStack[stack]] : "");
+
 const HUES = 10;
 
 /** Return the colour of a site. Each of the first ten sites has its own colour; later sites share paler colours. */

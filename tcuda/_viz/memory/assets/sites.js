@@ -41,12 +41,14 @@ const siteTable = (() => {
     draw();
   }
 
-  const KINDS = ["line", "function", "file", "stack"];
+  const KINDS = ["line", "function", "file", "stack", "scope"];
 
   /** Return the key, the names and the place of the row to which a stack of a site belongs. */
   function rowOf(site, stack) {
     const { frame } = site;
-    if (frame === null) return { key: kind === "stack" ? stack : "", ...label(null) };
+    const scope = scopeOf(stack);
+    if (kind === "scope") return { key: scope, name: scope || "no scope", place: "", where: scope ? "scope of memory" : "outside of all scopes" };
+    if (frame === null) return kind === "stack" ? { key: stack, ...label(null, stack) } : { key: "", ...label(null) };
     if (kind === "line") return { key: frame, ...label(frame), where: whereOf(frame) };
     if (kind === "stack") return { key: stack, ...label(frame, stack), where: whereOf(frame) };
     const { name, file } = frames[frame];
@@ -74,13 +76,15 @@ const siteTable = (() => {
   /** Return the label of a site. The label of a stack also shows its last Python call and the user's functions in it. */
   function label(frame, stack = null) {
     const { name, place } = siteName(frame);
-    if (stack === null || frame === null) return { name, place };
+    if (stack === null) return { name, place };
+    const scope = scopeOf(stack) && `in ${scopeOf(stack)}`;
+    if (frame === null) return { name, place: scope };
     const site = frames[frame];
     const called = stackFrames(stack).find(({ file }) => file.endsWith(".py"));
     const callers = stackFrames(stack).filter((other) => other.user && other !== site);
     return {
       name: called && called !== site ? `${name} › ${called.name}` : name,
-      place: [place, ...callers.map((caller) => `${caller.name}:${caller.line}`)].join(" ← "),
+      place: [scope, place, ...callers.map((caller) => `${caller.name}:${caller.line}`)].filter(Boolean).join(" ← "),
     };
   }
 
@@ -142,6 +146,7 @@ const siteTable = (() => {
     onGroup();
   }
 
+  byId("by-scope").hidden = !data.scopes.length;
   for (const other of KINDS) byId(`by-${other}`).addEventListener("click", () => group(other));
   filter.onChange(() => {
     if (filter.state.alive !== wasAlive) sorted = { key: filter.state.alive ? "atEnd" : "atPeak", descending: true };
