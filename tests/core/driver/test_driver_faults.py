@@ -134,9 +134,9 @@ class Program:
     def use_memory_that_lies_apart(self, stream: int) -> None:
         """Allocate twice what no free block can hold, but two free blocks together."""
         apart = [self.allocate(12 * MIB, stream) for _ in range(4)]
+        self.limit(self.ledger.statistics(self.device)["reserved_bytes.all.current"] + 10 * MIB)
         for address in apart[::2]:
             self.free(address)
-        self.limit(self.ledger.statistics(self.device)["reserved_bytes.all.current"] + 10 * MIB)
         for _ in range(2):
             before = self.ledger.statistics(self.device)
             self.free(self.allocate(20 * MIB, stream))
