@@ -351,7 +351,7 @@ private:
         if (!is_valid())
             ::tcuda::fail("trap",
                           "this_grid().sync() needs a cooperative launch: pass enable_cooperative_groups=True to RawKernel "
-                          "or RawModule",
+                          "or RawModule, or call the method sync() of the group in a kernel of cupyx.jit",
                           "", 0, "", site);
         if (Barrier::launch != ::tcuda::services.launch) {
             Barrier::launch = ::tcuda::services.launch;
