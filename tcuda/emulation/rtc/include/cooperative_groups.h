@@ -375,7 +375,7 @@ inline grid_group this_grid() {
     template <class T = void> \
     inline type name() { \
         static_assert(details::unsupported<T>::value, \
-                      #name " is not available on an emulated device: the blocks of a grid run one after another"); \
+                      #name " is not available on an emulated device"); \
         return {}; \
     }
 TCUDA_NO_GROUP(this_multi_grid, multi_grid_group)
