@@ -214,8 +214,9 @@ class RacesOfThreads(LaunchCheck):
             self._others = None
 
     def tell_cause(self, failure: CUDADriverError | None) -> None:
-        """Tell the races of a launch that failed: a race may have caused the failure."""
+        """Tell the races of a launch that failed: a race may have caused the failure, unless all write one value."""
         if failure is not None:
+            self._races = [race for race in self._races if not race.same_value]
             try:
                 self.tell()
             except KernelRaceError as error:
