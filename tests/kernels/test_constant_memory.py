@@ -77,7 +77,8 @@ def test_a_write_ends_the_launch(statement: str, name: str, xp: Any) -> None:
 
 
 def test_kernels_read_constants_and_write_other_variables(xp: Any) -> None:
-    statement = "near[t] = table[t] + number + int(2 * part) + later[t % 4]; plain[t % 4] = t; y[t] = near[t] + pair.x;"
+    sum = "near[t] = table[t] + number + int(2 * part) + later[t % 4];"
+    statement = f"{sum} if (t < 4) plain[t] = t; y[t] = near[t] + pair.x;"
     assert launch(xp, statement).tolist() == [5 + 5 + t % 4 for t in range(32)]
 
 

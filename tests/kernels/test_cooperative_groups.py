@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Any
 
 import numpy as np
 import pytest
+
+import tcuda
+from support.devices import synchronized
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 
@@ -127,15 +131,65 @@ def test_a_block_that_leaves_out_a_barrier_of_the_grid_ends_the_launch(xp: Any) 
     }
     """
     kernel = xp.RawKernel(source, "leave", enable_cooperative_groups=True)
-    with pytest.raises(Exception, match=r"1 thread waits at .*this_grid\(\)\.sync\(\)") as caught:
+    with pytest.raises(Exception, match=r"1 thread waits at .*this_grid\(\)\.sync\(\)") as caught, synchronized():
         kernel((4,), (32,), (xp.zeros(4, dtype=xp.int32),))
     assert "kernel.cu:4" in str(caught.value)
 
 
-@pytest.mark.emulated  # with a GPU, CuPy makes the grid smaller, and warns
-def test_a_cooperative_launch_of_too_many_blocks_is_refused(xp: Any) -> None:
-    with pytest.raises(Exception, match="too many blocks in cooperative launch|COOPERATIVE_LAUNCH_TOO_LARGE"):
-        met(xp, 100_000)
+COUNT = r"""
+extern "C" __global__ void count(int* blocks) {
+    if (threadIdx.x + threadIdx.y + threadIdx.z == 0) atomicAdd(blocks, 1);
+}
+"""
+
+
+def most_blocks() -> int:
+    """Return how many blocks of 64 threads that use no shared memory the device runs at the same time."""
+    return 32 * tcuda.get_device_properties().multi_processor_count
+
+
+def test_a_cooperative_launch_of_too_many_blocks_along_x_is_made_smaller(xp: Any) -> None:
+    kernel = xp.RawKernel(COUNT, "count", enable_cooperative_groups=True)
+    blocks, most = xp.zeros(1, dtype=xp.int32), most_blocks()
+    kernel((most,), (64,), (blocks,))
+    assert blocks.item() == most
+    words = f"The grid size will be reduced from 100000 to {most}, as the specified grid size exceeds the limit."
+    with pytest.warns(UserWarning, match=re.escape(words)) as caught:
+        kernel((100_000,), (8, 4, 2), (blocks,))
+    assert caught[0].filename == __file__
+    assert blocks.item() == 2 * most
+    with pytest.warns(UserWarning, match=re.escape(words)):
+        kernel.kernel.linear_launch(6_400_000, (blocks,), 0, 64, None, True)
+    assert blocks.item() == 3 * most
+
+
+def test_a_cooperative_launch_of_too_many_blocks_along_other_axes_is_refused(xp: Any) -> None:
+    kernel = xp.RawKernel(COUNT, "count", enable_cooperative_groups=True)
+    blocks, most = xp.zeros(1, dtype=xp.int32), most_blocks()
+    for grid, words in (((most, 2), f"({most} * 2 * 1)"), ((1, 1, most + 1), f"(1 * 1 * {most + 1})")):
+        with pytest.raises(ValueError, match=re.escape(f"The specified grid size {words} exceeds the limit ({most}).")):
+            kernel(grid, (64,), (blocks,))
+    assert blocks.item() == 0
+
+
+def test_a_block_that_fits_no_multiprocessor_is_refused_without_a_warning(xp: Any) -> None:
+    kernel = xp.RawKernel(COUNT, "count", enable_cooperative_groups=True)
+    with pytest.raises(Exception, match="INVALID_VALUE|invalid argument"):
+        kernel((1,), (1025,), (xp.zeros(1, dtype=xp.int32),))
+
+
+def test_the_driver_refuses_blocks_that_a_green_context_cannot_run_together(xp: Any) -> None:
+    kernel = xp.RawKernel(COUNT, "count", enable_cooperative_groups=True)
+    blocks, most = xp.zeros(1, dtype=xp.int32), most_blocks()
+    tcuda.synchronize()
+    context = tcuda.GreenContext.create(num_sms=1)
+    stream = context.Stream()
+    with tcuda.stream(stream):
+        kernel((32 * context.sm_count,), (64,), (blocks,))
+        with pytest.raises(Exception, match="too many blocks in cooperative launch|COOPERATIVE_LAUNCH_TOO_LARGE"):
+            kernel((most,), (64,), (blocks,))
+    stream.synchronize()
+    assert blocks.item() == 32 * context.sm_count
 
 
 @pytest.mark.emulated

@@ -606,7 +606,7 @@ def test_atomic_functions(xp: Any) -> None:
         atomicXor(i + 6, t);
         atomicExch(i + 7, 5);
         for (int old = i[8], seen; (seen = atomicCAS(i + 8, old, old + 2)) != old; old = seen) {}
-        atomicAdd_block(i + 9, 1);
+        if (blockIdx.x == 0) atomicAdd_block(i + 9, 2);
         atomicInc(u, 9);
         atomicDec(u + 1, 9);
         atomicMax(u + 2, 0xffffff00u + t);
@@ -665,8 +665,8 @@ def test_threads_of_a_block_take_turns_with_a_lock(xp: Any, acquire: str) -> Non
     source = f"""
     extern "C" __global__ void add(int *lock, volatile int *sum) {{
         {acquire}
-        int before = *sum;
         __threadfence();
+        int before = *sum;
         *sum = before + 1;
         __threadfence();
         atomicExch(lock, 0);

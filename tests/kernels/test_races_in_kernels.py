@@ -149,6 +149,25 @@ def test_the_error_comes_after_the_kernel_has_run(xp: Any) -> None:
     assert race.current.source.startswith("out[0] += x[threadIdx.x];")
 
 
+FAILS = """
+extern "C" __global__ void kernel(float* x, float* out, int* count) {
+    count[0] = threadIdx.x;
+    if (threadIdx.x == 63) *(int*)8 = count[0];
+}
+"""
+
+
+def test_the_race_of_a_kernel_that_fails_comes_before_the_failure(xp: Any) -> None:
+    kernel = xp.RawKernel(FAILS, "kernel")
+    args = xp.ones(64, "f"), xp.zeros(4, "f"), xp.zeros(1, "i")
+    with pytest.raises(KernelRaceError) as caught:
+        kernel((1,), (64,), args)
+    assert "700" in str(caught.value.__cause__)
+    with check(mode="collect") as report, pytest.raises(Exception, match="700"):
+        kernel((1,), (64,), args)
+    assert report.races
+
+
 def test_a_global_variable_is_memory_of_all_blocks(xp: Any) -> None:
     code = '__device__ int last;\nextern "C" __global__ void kernel() {\n  last = blockIdx.x;\n}'
     with pytest.raises(KernelRaceError) as caught:

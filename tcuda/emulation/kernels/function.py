@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 from tcuda import _core
 from tcuda._base.statuses import Status
+from tcuda._base.warnings import stacklevel
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.devices.driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, launch_failures, memory_access
@@ -113,19 +115,26 @@ class Function:
             enable_cooperative_groups: Whether the blocks run at the same time, and can meet at a barrier of the grid.
 
         Raises:
-            CUDADriverError: A number is beyond the limits of a launch (1), more blocks than can run at the same time
-                shall meet (720), the stream is of another device (400), or
+            CUDADriverError: A number is beyond the limits of a launch (1), more blocks shall meet than run at the same
+                time on the multiprocessors of the stream (720), the stream is of another device (400), or
                 the kernel failed: memory that the kernel may not use (700), a deadlock (702), ``assert()`` (710), a
                 misaligned address (716), ``__trap()``, the address 0, and a division by zero (719).
             OverflowError: An integer does not fit in its parameter.
             TypeError: An argument does not fit its parameter, or the number of arguments is wrong. With the check of
                 types: an array has other elements than the kernel reads, or is a view whose elements do not lie side by
                 side.
+            ValueError: More blocks along several axes shall meet than run at the same time on the device.
+
+        Warns:
+            UserWarning: More blocks along the first axis shall meet than run at the same time on the device. The grid
+                of the launch is smaller.
         """
         blocks, threads = _dimensions("grid", grid), _dimensions("block", block)
         shared = operator.index(shared_mem)
         if shared < 0:
             raise OverflowError("can't convert negative value to size_t")
+        if enable_cooperative_groups:
+            blocks = _meeting_grid(blocks, launch_limits.most_together(threads, shared + self.shared_size_bytes))
         arguments = KernelArguments(self._host, args)
         self._check_types(args)
         self._check_layouts(args)
@@ -172,14 +181,15 @@ class Function:
         launch_limits.check(
             self.name, grid, block, shared, self.max_dynamic_shared_size_bytes, self.max_threads_per_block
         )
-        if cooperative:
-            launch_limits.check_cooperative(self.name, grid, block, shared + self.shared_size_bytes)
         device = cuda.getDevice()
         # A graph may be launched when the arrays are gone, so the memory is looked up at every launch.
         captured = (
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)
         )
         handle = backend.current_stream(device).ptr if stream is None else stream.ptr
+        if cooperative:
+            multiprocessors = _runtime.multiprocessors(handle)
+            launch_limits.check_cooperative(self.name, grid, block, shared + self.shared_size_bytes, multiprocessors)
         ranges = [] if captured else _ranges_of(arrays, device)
         if _runtime.is_late and not captured:
             ranges += memory_access.ranges_of_pointers(self.parameters, packed, device)
@@ -475,3 +485,17 @@ def _dimensions(name: str, numbers: tuple[int, ...]) -> tuple[int, int, int]:
         raise TypeError(f"Argument '{name}' has incorrect type (expected tuple, got {type(numbers).__name__})")
     x, y, z = (max(1, operator.index(number)) for number in (*numbers, 1, 1, 1)[:3])
     return x, y, z
+
+
+def _meeting_grid(grid: tuple[int, int, int], most: int) -> tuple[int, int, int]:
+    """Return ``grid`` as CuPy launches it cooperatively where at most ``most`` blocks run at the same time."""
+    x, y, z = grid
+    if x * y * z <= most or most == 0:  # the launch refuses a block that does not fit
+        return grid
+    if y != 1 or z != 1:
+        raise ValueError(f"The specified grid size ({x} * {y} * {z}) exceeds the limit ({most}).")
+    warnings.warn(
+        f"The grid size will be reduced from {x} to {most}, as the specified grid size exceeds the limit.",
+        stacklevel=stacklevel(),
+    )
+    return most, 1, 1

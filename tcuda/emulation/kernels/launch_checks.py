@@ -14,6 +14,7 @@ from tcuda.emulation.kernels.launch_failures import BARRIER
 from tcuda.emulation.kernels.other_orders import words
 from tcuda.emulation.kernels.reachable_memory import ReachableMemory
 from tcuda.emulation.kernels.volatile_races import races_of
+from tcuda.sanitizer._errors import KernelRaceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,11 +208,19 @@ class RacesOfThreads(LaunchCheck):
 
     def read(self, launch: _core.EmulatedLaunch, *, failed: bool) -> None:
         """Read the races."""
-        if not failed:
-            self._races = races_of(launch, self._kernel.module)
-            self._left_out = launch.races_left_out
+        self._races = races_of(launch, self._kernel.module)
+        self._left_out = launch.races_left_out
         if failed or self._races or not launch.communicates:
             self._others = None
+
+    def tell_cause(self, failure: CUDADriverError | None) -> None:
+        """Tell the races of a launch that failed: a race may have caused the failure, unless all write one value."""
+        if failure is not None:
+            self._races = [race for race in self._races if not race.same_value]
+            try:
+                self.tell()
+            except KernelRaceError as error:
+                raise error from failure
 
     def tell(self) -> None:
         """Tell the races, of another order if the usual one has shown none."""

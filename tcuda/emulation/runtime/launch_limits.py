@@ -70,7 +70,19 @@ def check(
         )
 
 
-def check_cooperative(kernel: str, grid: Dimensions, block: Dimensions, shared: int) -> None:
+def most_together(block: Dimensions, shared: int, multiprocessors: int = MULTIPROCESSORS) -> int:
+    """Return how many blocks run at the same time; 0 if a multiprocessor has no room for a block.
+
+    Args:
+        block: The threads of a block along each axis.
+        shared: The bytes of shared memory of a block.
+        multiprocessors: The number of multiprocessors.
+    """
+    warps = -(-block[0] * block[1] * block[2] // _WARP)
+    return multiprocessors * max(0, min(_BLOCKS, _WARPS // warps, _SHARED // (shared + _RESERVED)))
+
+
+def check_cooperative(kernel: str, grid: Dimensions, block: Dimensions, shared: int, multiprocessors: int) -> None:
     """Refuse a launch whose blocks cannot all run at the same time.
 
     Args:
@@ -78,17 +90,17 @@ def check_cooperative(kernel: str, grid: Dimensions, block: Dimensions, shared: 
         grid: The blocks along each axis.
         block: The threads of a block along each axis.
         shared: The bytes of shared memory of a block.
+        multiprocessors: The number of multiprocessors that the kernel can run on.
 
     Raises:
-        AcceleratorError: The grid has more blocks than the device can run at the same time (720).
+        AcceleratorError: The grid has more blocks than can run at the same time (720).
     """
-    warps = -(-block[0] * block[1] * block[2] // _WARP)
-    most = MULTIPROCESSORS * min(_BLOCKS, _WARPS // warps, _SHARED // (shared + _RESERVED))
+    most = most_together(block, shared, multiprocessors)
     blocks = grid[0] * grid[1] * grid[2]
     if blocks > most:
         details = (
-            f"The cooperative launch has {blocks} blocks; at most {most} blocks of this size run at the same time. Let "
-            "each thread do the work of several."
+            f"The cooperative launch has {blocks} blocks; at most {most} blocks of this size run at the same time on "
+            f"{multiprocessors} multiprocessors. Let each thread do the work of several."
         )
         raise AcceleratorError(Status.COOPERATIVE_LAUNCH_TOO_LARGE, f"cuLaunchCooperativeKernel({kernel})", details)
 

@@ -86,6 +86,10 @@ class Launches:
                 self._races.trace.work(timeline, "kernel", name, end - duration, end, nbytes)
         self._races.watcher.work(timeline, name, accesses)
 
+    def multiprocessors(self, stream: int) -> int:
+        """Return the number of multiprocessors that the kernels on ``stream`` of the current device run on."""
+        return self._streams.of_current_device(stream, ("cudaLaunchKernel()",)).multiprocessors
+
     def prepareWork(self, work: _core.EmulatedWork, obstacles: Iterable[list[Any]]) -> None:
         """Let ``work`` begin and end kernels that the caller runs, while nothing captures or watches them.
 

@@ -125,6 +125,7 @@ class EmulatedRuntime:
         launches = parts.launches
         self.launch = launches.launch
         self.launchTogether = launches.launchTogether
+        self.multiprocessors = launches.multiprocessors
         self.prepareWork = launches.prepareWork
         self.sleep = launches.sleep
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ extern "C" __global__ void write_all(volatile int* count) {
 """
 
 
-def launch(name: str, blocks: int, threads: int, patience: float) -> tuple[object, ...] | None:
+def launch(name: str, blocks: int, threads: int, patience: float, **more: Any) -> tuple[Any, ...] | None:
     """Launch the kernel ``name`` on one number."""
     function = EmulatedModule(build(SOURCE)[0]).function(name)
     assert function is not None
@@ -41,7 +42,10 @@ def launch(name: str, blocks: int, threads: int, patience: float) -> tuple[objec
     address = count.ctypes.data
     packed = address.to_bytes(8, "little")
     ranges = [(address, address + count.nbytes)]
-    return EmulatedLaunch(function, (blocks, 1, 1), (threads, 1, 1), packed, 0, ranges, patience=patience).run()
+    shared = 4 if more else 0
+    return EmulatedLaunch(
+        function, (blocks, 1, 1), (threads, 1, 1), packed, shared, ranges, patience=patience, **more
+    ).run()
 
 
 @pytest.mark.parametrize("threads", [1, 40])
@@ -56,6 +60,22 @@ def test_blocks_that_wait_for_ever_end_after_the_patience(blocks: int, threads: 
     report = launch("wait_for_ever", blocks, threads, 0.05)
     assert report is not None
     assert report[0] == "timeout"
+    assert "has not begun" not in report[1]
+
+
+def test_a_block_that_waits_for_a_block_that_cannot_begin_gets_advice() -> None:
+    assert launch("meet", 132 * 32, 1, 30) is None
+    report = launch("meet", 132 * 32 + 1, 1, 0.2)
+    assert report is not None
+    assert report[0] == "timeout"
+    assert "a block that has not begun: an H200 runs 4224 blocks of this size at the same time. Let the" in report[1]
+
+
+def test_with_marks_of_shared_memory_each_block_waits_for_earlier_blocks_only() -> None:
+    report = launch("meet", 2, 1, 0.05, marked=True, marks_shared=True)
+    assert report is not None
+    assert report[0] == "timeout"
+    assert "has not begun: with the check init, the blocks of a kernel with shared memory run one after" in report[1]
 
 
 def test_a_thread_that_writes_makes_progress() -> None:

@@ -268,6 +268,48 @@ def test_groups_reductions_and_algorithms() -> None:
         assert (x.get() == np.sort(data, 1)).all()
 
 
+def test_the_blocks_of_a_launch_meet() -> None:
+    @jit.rawkernel(device=True)
+    def next_of(part, grid):
+        grid.sync()
+        return part[(grid.block_rank() + 1) % grid.num_blocks()]
+
+    @jit.rawkernel()
+    def kernel(x, part, y):
+        b = jit.blockIdx.x
+        grid = jit.cg.this_grid()
+        if jit.threadIdx.x == 0:
+            part[b] = x[b]
+        following = next_of(part, grid)
+        if jit.threadIdx.x == 1:
+            y[b] = 10 * following + grid.is_valid()
+
+    x, part, y = xp.arange(40), xp.zeros(40, np.int64), xp.zeros(40, np.int64)
+    for _ in range(2):
+        kernel[40, 64](x, part, y)
+        assert y.tolist() == [10 * (each % 40) + 1 for each in range(1, 41)]
+    with pytest.warns(UserWarning, match="The grid size will be reduced from 300 to 256") as caught:
+        kernel[300, 64](xp.arange(300), xp.zeros(300, np.int64), xp.zeros(300, np.int64))
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("function", ["sync", "wait"])
+def test_only_the_method_of_a_grid_asks_for_a_cooperative_launch(function: str) -> None:
+    barrier = getattr(jit.cg, function)
+
+    @jit.rawkernel()
+    def kernel(valid):
+        grid = jit.cg.this_grid()
+        valid[0] = grid.is_valid()
+        if valid[0] > 1:
+            barrier(grid)
+
+    valid = xp.ones(1, np.int32)
+    launched(kernel, 1, valid)
+    assert valid.item() == 0
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 17, 33, 100, 257])
 def test_sorting_keeps_the_order_of_equal_keys(count: int) -> None:
     @jit.rawkernel()
@@ -329,7 +371,6 @@ def test_loops_are_unrolled_by_a_directive() -> None:
         ("a, b = 1, 2, 3", ValueError, "too many values to unpack"),
         ("return 1", ValueError, "Failed to infer the return type"),
         ("y = 1; y = 1.5", TypeError, "Cannot cast from 'float32' to 'int32'"),
-        ("jit.cg.this_grid().sync()", NotImplementedError, "A barrier of the whole grid is not supported"),
         ("y = xp.linalg.norm(x[0])", TypeError, "Invalid function call 'norm'"),
     ],
 )

@@ -189,6 +189,7 @@ private:
     Outcome run_blocks();
     bool next_block();
     void change_block();
+    unsigned long long most_resident() const;
     bool can_change_block() const;
     bool can_start_block() const;
     void rest();
@@ -199,6 +200,7 @@ private:
     void wait_for_other_block();
     void make_exchanges();
     void find_shared();
+    void order_blocks();
     abi::Index block_at(unsigned long long place) const;
     bool give_up();
     void unpark();
@@ -231,6 +233,7 @@ private:
     void look_at_clock();
     void take_interruption_of_pause();
     void describe_failure();
+    std::string advice_for_waits() const;
     void describe_deadlock();
     static std::string reason_of(const Fiber &fiber);
     abi::Span resolved(std::uintptr_t address, unsigned long long size, bool write, const void *site);

@@ -12,13 +12,6 @@ constexpr unsigned multiprocessors = 132, most_blocks = 32, most_resident_thread
                    most_shared = 233472; // of an H200
 constexpr std::size_t piece = 4096;
 
-// The blocks that an H200 can run at the same time.
-unsigned long long most_resident(unsigned threads, unsigned shared) {
-    const unsigned in_warps = (threads + 31) / 32 * 32;
-    return multiprocessors * std::max(1ull, std::min<unsigned long long>({most_blocks, most_resident_threads / in_warps,
-                                                                          most_shared / (shared + 1024)}));
-}
-
 // The parts of a range outside of another range.
 void add_outside(std::vector<abi::Range> &found, abi::Range range, abi::Range without) {
     const abi::Range before{range.begin, std::min(range.end, std::max(range.begin, without.begin))};
@@ -34,15 +27,19 @@ void add_outside(std::vector<abi::Range> &found, abi::Range range, abi::Range wi
 
 } // namespace
 
-bool Grid::can_start_block() const {
-    return block_place_ + 1 != blocks_ && resting_.size() < most_resident(threads_, launch_.shared_bytes);
+// The blocks that an H200 can run at the same time.
+unsigned long long Grid::most_resident() const {
+    const unsigned in_warps = (threads_ + 31) / 32 * 32;
+    return multiprocessors *
+           std::max(1ull, std::min<unsigned long long>({most_blocks, most_resident_threads / in_warps,
+                                                        most_shared / (launch_.shared_bytes + 1024)}));
 }
 
+// At most as many blocks are in the middle of the kernel as run at the same time.
+bool Grid::can_start_block() const { return block_place_ + 1 != blocks_ && resting_.size() < most_resident(); }
+
 // Whether another block can run if this block rests. The marks of shared memory are those of one block.
-bool Grid::can_change_block() const {
-    return !marks_own_ &&
-           (!resting_.empty() || (block_place_ + 1 != blocks_ && most_resident(threads_, launch_.shared_bytes) > 1));
-}
+bool Grid::can_change_block() const { return !marks_own_ && (!resting_.empty() || block_place_ + 1 != blocks_); }
 
 void Grid::change_block() {
     ++quiet_changes_;

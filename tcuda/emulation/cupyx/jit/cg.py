@@ -7,10 +7,6 @@ from tcuda.emulation.cupyx.jit.types import BOOL, DIM3, UINT32, UINT64, VOID, Ar
 from tcuda.emulation.cupyx.jit.values import Code, Intrinsic, Scope, Value, cast, code_of
 
 _HEADER = "cooperative_groups.h"
-_NO_GRID = (
-    "A barrier of the whole grid is not supported in kernels in Python on emulated devices. Write a RawKernel with "
-    "enable_cooperative_groups=True, or two kernels, and launch one after the other."
-)
 
 
 class _Group(Type):
@@ -19,11 +15,13 @@ class _Group(Type):
     Args:
         name: The class in C++.
         methods: The types of the results of the methods by name.
+        cooperative: Whether the threads can meet in a cooperative launch only.
     """
 
-    def __init__(self, name: str, methods: dict[str, Type]) -> None:
+    def __init__(self, name: str, methods: dict[str, Type], *, cooperative: bool = False) -> None:
         self.name = f"cooperative_groups::{name}"
         self.methods = methods
+        self._cooperative = cooperative
 
     def method(self, value: Code, name: str) -> Intrinsic | None:
         """Return the method ``name`` of the group ``value``; None if groups have no such method."""
@@ -31,8 +29,8 @@ class _Group(Type):
             return None
 
         def translate(scope: Scope) -> Value:
-            if name == "sync":
-                return _waiting(value)
+            if name == "sync" and self._cooperative:
+                scope.launch_cooperatively()
             return Code(f"{value.text}.{name}()", self.methods[name])
 
         return Intrinsic(name, translate)
@@ -47,36 +45,16 @@ _BLOCK = _Group(
     },
 )
 
-
-_OF_GRIDS: dict[str, Type] = {
-    "is_valid": BOOL,
-    **dict.fromkeys(["thread_rank", "block_rank", "num_threads", "num_blocks", "size"], UINT64),
-    **dict.fromkeys(["dim_blocks", "block_index", "group_dim"], DIM3),
-}
-"""The types of the numbers of a grid by the names of the methods."""
-
-
-class _Grid(Type):
-    """The threads of a launch, whose numbers a kernel can read."""
-
-    name = "tcuda::jit::Grid"
-
-    def method(self, value: Code, name: str) -> Intrinsic | None:
-        """Return the method ``name`` of the grid ``value``; None if grids have no such method."""
-        if name == "sync":
-            return Intrinsic(name, lambda scope: _waiting(value), "Raise an error.")
-        if name not in _OF_GRIDS:
-            return None
-        return Intrinsic(name, lambda scope: Code(f"{value.text}.{name}()", _OF_GRIDS[name]), "Return the number.")
-
-
-_GRID = _Grid()
-
-
-def _waiting(group: Code) -> Code:
-    if group.type == _GRID:
-        raise NotImplementedError(_NO_GRID)
-    return Code(f"{group.text}.sync()", VOID)
+_GRID = _Group(
+    "grid_group",
+    {
+        "sync": VOID,
+        "is_valid": BOOL,
+        **dict.fromkeys(["thread_rank", "block_rank", "num_threads", "num_blocks", "size"], UINT64),
+        **dict.fromkeys(["dim_blocks", "block_index", "group_dim"], DIM3),
+    },
+    cooperative=True,
+)
 
 
 def _this_thread_block(scope: Scope) -> Value:
@@ -86,19 +64,24 @@ def _this_thread_block(scope: Scope) -> Value:
 
 
 def _this_grid(scope: Scope) -> Value:
-    """Return the group of the threads of the launch. A barrier of this group raises an error on emulated devices."""
-    return Code("tcuda::jit::Grid()", _GRID)
+    """Return the group of the threads of the launch."""
+    scope.include(_HEADER)
+    return Code("cooperative_groups::this_grid()", _GRID)
+
+
+def _waiting(group: Code) -> Code:
+    return Code(f"{group.text}.sync()", VOID)
 
 
 def _group(value: Value, mode: str) -> Code:
     group = code_of(value, mode)
-    if not isinstance(group.type, (_Group, _Grid)):
+    if not isinstance(group.type, _Group):
         raise ValueError("group must be a valid cooperative group")
     return group
 
 
 def _sync(scope: Scope, group: Value) -> Value:
-    """Wait for all threads of ``group``."""
+    """Wait for all threads of ``group``. As in CuPy, only the method ``sync()`` of a grid lets blocks run together."""
     return _waiting(_group(group, scope.mode))
 
 

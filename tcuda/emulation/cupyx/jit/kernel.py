@@ -41,7 +41,7 @@ class RawKernel:
         self._function = function
         self._mode = mode
         self._device = device
-        self._codes: dict[tuple[generated_source.Form, ...], str] = {}
+        self._modules: dict[tuple[generated_source.Form, ...], RawModule] = {}
         self._kernels: dict[tuple[generated_source.Form, ...], LaunchedKernel] = {}
 
     def __call__(
@@ -71,10 +71,13 @@ class RawKernel:
         forms = tuple(map(generated_source.form_of, values))
         function = self._kernels.get(forms)
         if function is None:
-            source = self._codes.get(forms)
-            if source is None:
-                source = self._codes.setdefault(forms, Program(self._mode).kernel(self._function, forms))
-            kernel = RawModule(code=source).get_function(name_of(self._function))
+            module = self._modules.get(forms)
+            if module is None:
+                program = Program(self._mode)
+                source = program.kernel(self._function, forms)
+                made = RawModule(code=source, enable_cooperative_groups=program.cooperative)
+                module = self._modules.setdefault(forms, made)
+            kernel = module.get_function(name_of(self._function))
             function = self._kernels.setdefault(forms, kernel)
         function(grid, block, generated_source.arguments_of(values, []), shared_mem=shared_mem, stream=stream)
 
@@ -110,20 +113,20 @@ class RawKernel:
     @property
     def cached_codes(self) -> dict[tuple[generated_source.Form, ...], str]:
         """The source in CUDA C++ for each combination of types of arguments, for looking at."""
-        if not self._codes:
+        if not self._modules:
             warnings.warn(
                 "No codes are cached because compilation is deferred until the first function call.", stacklevel=2
             )
-        return dict(self._codes)
+        return {forms: module.code for forms, module in self._modules.items()}
 
     @property
     def cached_code(self) -> str:
         """The source of the first call."""
-        if len(self._codes) > 1:
+        if len(self._modules) > 1:
             warnings.warn(
                 "The input types of the kernel could not be inferred. Please use `.cached_codes` instead.", stacklevel=2
             )
-        return next(iter(self._codes.values()))
+        return next(iter(self._modules.values())).code
 
 
 def rawkernel(*, mode: str = "cuda", device: bool = False) -> Callable[[Callable[..., Any]], RawKernel]:

@@ -42,10 +42,15 @@ class Program:
 
     Args:
         mode: The rules for the types of numbers, ``"cuda"`` or ``"numpy"``.
+
+    Attributes:
+        mode: The rules for the types of numbers.
+        cooperative: Whether the blocks of a launch have to run at the same time.
     """
 
     def __init__(self, mode: str) -> None:
         self.mode = mode
+        self.cooperative = False
         self._headers = [_HEADER]
         self._found: dict[tuple[Callable[..., Any], tuple[Type, ...]], tuple[str, Type] | None] = {}
         self._texts: list[str] = []
@@ -159,6 +164,10 @@ class _Body:
     def include(self, header: str) -> None:
         """Let the source include ``header``."""
         self._program.include(header)
+
+    def launch_cooperatively(self) -> None:
+        """Let the blocks of a launch run at the same time."""
+        self._program.cooperative = True
 
     def add_function(self, function: Callable[..., Any], types: tuple[Type, ...]) -> tuple[str, Type]:
         """Translate a function for the device, and return its name and the type of its result."""

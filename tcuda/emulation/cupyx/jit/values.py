@@ -66,6 +66,9 @@ class Scope(Protocol):
     def include(self, header: str) -> None:
         """Let the source include ``header``."""
 
+    def launch_cooperatively(self) -> None:
+        """Let the blocks of a launch run at the same time."""
+
     def declare_shared(self, element: Type, size: int | None, alignment: int | None) -> str:
         """Declare an array in shared memory, and return its name."""
 

@@ -351,7 +351,7 @@ private:
         if (!is_valid())
             ::tcuda::fail("trap",
                           "this_grid().sync() needs a cooperative launch: pass enable_cooperative_groups=True to RawKernel "
-                          "or RawModule",
+                          "or RawModule, or call the method sync() of the group in a kernel of cupyx.jit",
                           "", 0, "", site);
         if (Barrier::launch != ::tcuda::services.launch) {
             Barrier::launch = ::tcuda::services.launch;
@@ -375,7 +375,7 @@ inline grid_group this_grid() {
     template <class T = void> \
     inline type name() { \
         static_assert(details::unsupported<T>::value, \
-                      #name " is not available on an emulated device: the blocks of a grid run one after another"); \
+                      #name " is not available on an emulated device"); \
         return {}; \
     }
 TCUDA_NO_GROUP(this_multi_grid, multi_grid_group)

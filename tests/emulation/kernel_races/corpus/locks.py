@@ -451,3 +451,29 @@ __global__ void KERNEL(const int* x, int* data, int* flag, int* y) {
 """)
 def message_with_hints_for_the_caches() -> Launch:
     return Launch(3, 32, np.array([5], np.int32), ZERO, ZERO, Out([5, 5]))
+
+
+@program(r"""
+__global__ void KERNEL(const int* x, int* places, int* made, int* used, int* y, int n) {
+    if (blockIdx.x == 0) {
+        for (int i = 0; i < n; ++i) {
+            while (i - atomicAdd(used, 0) >= 2) {}
+            __threadfence();  // missing fence (free): ;
+            places[i % 2] = x[i];  // A
+            __threadfence();  // missing fence (made): ;
+            atomicExch(made, i + 1);
+        }
+    } else {
+        for (int i = 0; i < n; ++i) {
+            while (atomicAdd(made, 0) <= i) {}
+            __threadfence();  // missing fence (taken): ;
+            y[i] = 3 * places[i % 2];  // B
+            __threadfence();  // missing fence (used): ;
+            atomicExch(used, i + 1);
+        }
+    }
+}
+""")
+def ring_of_two_places() -> Launch:
+    x = numbers(8)
+    return Launch(2, 1, x, np.zeros(2, np.int32), ZERO, ZERO, Out(3 * x), 8)

@@ -119,7 +119,10 @@ void HandOvers::read(unsigned thread, std::uintptr_t address, abi::Scope scope) 
     if (found == log_of_.end())
         return;
     any_seen_ = true;
-    const auto count = static_cast<std::uint32_t>(logs_[found->second].entries.size());
+    Log &log = logs_[found->second];
+    const Entry &last = log.entries.back();
+    log.seen = log.seen || last.block != clock_.block() || last.thread != thread;
+    const auto count = static_cast<std::uint32_t>(log.entries.size());
     add(pending_[thread], {found->second, count, scope == abi::Scope::device});
 }
 
@@ -152,21 +155,18 @@ bool HandOvers::write(unsigned thread, std::uintptr_t address, std::uint64_t siz
     Entry entry{clock_.block(), thread, clock_.time(thread), marks.any.last, {}, block_marks, 0};
     if (scope == abi::Scope::device)
         entry.wide = marks.wide.last;
-    if (!log.entries.empty() && log.entries.size() >= most_entries_of_log) {
-        Entry &last = log.entries.back();
-        if (last.block == entry.block && last.thread == thread && !(last.any < entry.any)) {
-            last.at = entry.at;
-            clock_.advance(thread);
-            return true;
+    if (!log.entries.empty() && adds_nothing(log, entry)) {
+        log.entries.back().at = entry.at;
+    } else {
+        if (!steps_at_fence_.empty() && clock_.has_joined(thread) && entry.any.generation == clock_.generation()) {
+            steps_.push_back(steps_at_fence_[thread]);
+            entry.known_steps = static_cast<std::uint32_t>(steps_.size());
         }
+        log.of_block[entry.block].push_back(static_cast<std::uint32_t>(log.entries.size()));
+        log.entries.push_back(entry);
+        log.seen = false;
+        log.narrow = log.narrow || tells_less(entry);
     }
-    if (!steps_at_fence_.empty() && clock_.has_joined(thread) && entry.any.generation == clock_.generation()) {
-        steps_.push_back(steps_at_fence_[thread]);
-        entry.known_steps = static_cast<std::uint32_t>(steps_.size());
-    }
-    log.of_block[entry.block].push_back(static_cast<std::uint32_t>(log.entries.size()));
-    log.entries.push_back(entry);
-    log.narrow = log.narrow || tells_less(entry);
     import(log, number, known_[thread]);
     import(log, number, known_to_block_);
     clock_.advance(thread);
@@ -189,6 +189,17 @@ void HandOvers::import(Log &log, std::uint32_t number, const std::vector<Seen> &
             last->released < added.released || (narrow && log.entries[last->place].block != entry.block))
             imports.push_back(added);
     }
+}
+
+// Whether the last entry can stand for the new one too, as that of a thread that spins by an atomic function.
+bool HandOvers::adds_nothing(const Log &log, const Entry &entry) {
+    const Entry &last = log.entries.back();
+    if (last.block != entry.block || last.thread != entry.thread || last.any < entry.any)
+        return false;
+    if (log.entries.size() >= most_entries_of_log)
+        return true;
+    return !log.seen && last.at.generation == entry.at.generation && !(last.wide < entry.wide) &&
+           !(entry.wide < last.wide) && last.block_marks == entry.block_marks;
 }
 
 bool HandOvers::tells_less(const Entry &entry) const {

@@ -89,6 +89,7 @@ private:
         std::uintptr_t address;
         std::uint64_t size;
         bool narrow = false; // whether an entry tells other blocks less than its own block
+        bool seen = false;   // whether another thread than its writer has read the last entry
         std::vector<Entry> entries;
         std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_block;
         std::unordered_map<std::uint32_t, std::vector<Import>> imports; // by the log
@@ -124,6 +125,7 @@ private:
     void import(Log &log, std::uint32_t number, const std::vector<Seen> &known) const;
     bool has(const Log &log, std::uint32_t count, const Target &target, bool near) const;
     bool covers(const Log &log, const Entry &entry, const Target &target, bool near) const;
+    static bool adds_nothing(const Log &log, const Entry &entry);
     bool tells_less(const Entry &entry) const;
     bool tells_others(const Entry &entry) const;
 

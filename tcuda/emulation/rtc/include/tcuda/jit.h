@@ -141,26 +141,6 @@ template <class T, bool contiguous, bool is_short> inline auto end(CArray<T, 1, 
     return begin(array) + array.size();
 }
 
-// The threads of a launch.
-struct Grid {
-    static bool is_valid() { return true; }
-    static unsigned long long num_blocks() {
-        return static_cast<unsigned long long>(gridDim.x) * gridDim.y * gridDim.z;
-    }
-    static unsigned long long block_rank() {
-        return blockIdx.x + static_cast<unsigned long long>(gridDim.x) * (blockIdx.y + gridDim.y * blockIdx.z);
-    }
-    static unsigned int threads_of_block() { return blockDim.x * blockDim.y * blockDim.z; }
-    static unsigned long long num_threads() { return num_blocks() * threads_of_block(); }
-    static unsigned long long size() { return num_threads(); }
-    static unsigned long long thread_rank() {
-        return block_rank() * threads_of_block() + threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    }
-    static dim3 dim_blocks() { return gridDim; }
-    static dim3 group_dim() { return gridDim; }
-    static dim3 block_index() { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
-};
-
 // Copies bytes, of which each thread of the group copies some elements.
 template <class Group, class T> inline void copy_by(const Group &group, T *to, const T *from, unsigned int bytes) {
     for (unsigned int place = group.thread_rank(); place < bytes / sizeof(T); place += group.size())
