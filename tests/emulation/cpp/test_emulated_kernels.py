@@ -581,8 +581,8 @@ def test_a_thread_that_reads_in_a_loop_lets_the_others_go_on(module: EmulatedMod
 
 
 @pytest.fixture
-def alarm() -> Iterator[None]:
-    """Raise KeyboardInterrupt in the main thread after a moment."""
+def alarm(module: EmulatedModule) -> Iterator[None]:
+    """Raise KeyboardInterrupt in the main thread after a moment, and never while ``module`` is built."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
