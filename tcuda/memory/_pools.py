@@ -14,6 +14,7 @@ from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, is_initialized
 from tcuda._process.ledger import ledger
 from tcuda.memory._allocators import source_of
+from tcuda.memory._sleep import put_to_sleep, wake_up
 from tcuda.memory._snapshots import memory_snapshot
 
 if TYPE_CHECKING:
@@ -109,6 +110,59 @@ class MemPool:
         """
         ledger()  # raises in a forked child
         return memory_snapshot(self._id, include_traces)
+
+    def sleep(self, keep: bool = True) -> None:
+        """Give the memory of the pool back to its devices; the arrays keep their addresses.
+
+        :func:`tcuda.memory.sleep` does the same for the default pool, and says what happens. The graphs that were
+        captured into the pool sleep with the pool.
+
+        Args:
+            keep: Whether to keep the contents of the arrays. If False, the bytes of the arrays are undefined after
+                :meth:`wake`.
+
+        Raises:
+            AcceleratorError: The driver has no page-locked memory for the contents, or refuses a call.
+            RuntimeError: A graph is being captured, another process may use memory of the pool, or the memory was not
+                taken as expandable segments of the native allocator, as with ``allocator`` and ``no_split``. Nothing
+                has changed.
+            TypeError: ``keep`` is not True or False.
+
+        Example:
+            >>> pool = tcuda.MemPool()
+            >>> with tcuda.use_mem_pool(pool):
+            ...     x = xp.ones(1000)
+            >>> pool.sleep()
+            >>> pool.wake()
+            >>> float(x.sum())
+            1000.0
+        """
+        kept = flag(keep, "keep")
+        ledger()  # raises in a forked child
+        put_to_sleep(self._devices, self._id, kept, "MemPool.sleep()")
+
+    def wake(self) -> None:
+        """Give the pool memory again, with the contents that :meth:`sleep` has kept: see :func:`tcuda.memory.wake`.
+
+        Raises:
+            AcceleratorError: The driver refuses a call. The pool is still asleep, with all contents.
+            OutOfMemoryError: A device has too little memory. The pool is still asleep, with all contents, and the
+                message says how much is missing.
+
+        Example:
+            >>> pool = tcuda.MemPool()
+            >>> pool.sleep()
+            >>> pool.wake()
+            >>> pool.is_asleep
+            False
+        """
+        ledger()  # raises in a forked child
+        wake_up(self._devices, self._id, "MemPool.wake()")
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether the pool is asleep on one of its devices: see :meth:`sleep`."""
+        return any(ledger().is_asleep(device, self._id) for device in self._devices)
 
     def _open_on(self, device: int) -> None:
         if device not in self._devices:

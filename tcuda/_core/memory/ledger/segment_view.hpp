@@ -26,6 +26,7 @@ struct SegmentView {
     PoolId pool;
     StackId stack;
     std::vector<BlockView> blocks;
+    bool asleep = false;
 };
 
 } // namespace tcuda
