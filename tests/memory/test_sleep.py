@@ -98,6 +98,7 @@ class TestADefaultPool:
     def test_waits_for_work_in_flight(self) -> None:
         x = xp.zeros(1000)
         stream = tcuda.Stream()
+        stream.wait_stream(tcuda.current_stream())
         with tcuda.stream(stream):
             tcuda._sleep(50_000_000)
             x += 1
