@@ -13,6 +13,8 @@ from tcuda import xp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.fixture_types import OutputOf
+
 MIB = 1 << 20
 
 
@@ -407,3 +409,91 @@ def test_threads_may_sleep_and_wake_one_pool() -> None:
         thread.join()
     assert not failures
     assert int(x[-1]) == MIB - 1
+
+
+KERNEL = 'extern "C" __global__ void add(double *x) { x[threadIdx.x] += 1; }'
+
+
+@pytest.mark.emulated
+class TestWorkOnSleepingMemory:
+    """On emulated devices, nothing begins that would use memory which is asleep."""
+
+    @pytest.fixture
+    def pool(self) -> Iterator[Any]:
+        made = tcuda.MemPool()
+        yield made
+        made.wake()
+
+    @pytest.mark.parametrize(
+        "work",
+        [
+            lambda x, y: x + 1,
+            lambda x, y: x.sum(),
+            lambda x, y: x.sort(),
+            lambda x, y: x.fill(1),
+            lambda x, y: x.copy(),
+            lambda x, y: y[x > 3],
+            lambda x, y: y.__setitem__(0, x[0]),
+            lambda x, y: x.__setitem__(slice(3), 1),
+            lambda x, y: xp.copyto(y, x),
+            lambda x, y: xp.add(y, y, out=x),
+            lambda x, y: xp.concatenate([y, x]),
+            lambda x, y: xp.fft.fft(x),
+            lambda x, y: xp.linalg.norm(x),
+            lambda x, y: xp.RawKernel(KERNEL, "add")((1,), (8,), (x,)),
+            lambda x, y: xp.RawKernel(KERNEL, "add")((1,), (8,), (x.data.ptr,)),
+            lambda x, y: xp.ElementwiseKernel("float64 x", "float64 y", "y = x * 2", "twice")(x),
+            lambda x, y: xp.ReductionKernel("float64 x", "float64 y", "x", "a + b", "y = a", "0", "total")(x),
+            lambda x, y: tcuda.memory.copy_async(tcuda.memory.empty_pinned(1000), x),
+        ],
+    )
+    def test_is_refused_before_it_begins(self, pool: Any, work: Any) -> None:
+        with tcuda.use_mem_pool(pool):
+            x = xp.arange(1000.0)
+        y = xp.arange(1000.0)
+        pool.sleep()
+        with pytest.raises(RuntimeError, match="asleep"):
+            work(x, y)
+        pool.wake()
+        assert x.get().tolist() == list(range(1000)) == y.get().tolist()
+
+    @pytest.mark.parametrize("work", [lambda x: x.get(), lambda x: float(x[0]), lambda x: x.data.memset(0, 8)])
+    def test_of_the_runtime_has_the_status_of_unmapped_memory(self, pool: Any, work: Any) -> None:
+        with tcuda.use_mem_pool(pool):
+            x = xp.arange(1000.0)
+        pool.sleep()
+        with pytest.raises(tcuda.AcceleratorError, match="invalid argument"):
+            work(x)
+        pool.wake()
+        assert x.get().tolist() == list(range(1000))
+
+    def test_in_a_graph_of_another_library_is_an_illegal_access(self, pool: Any) -> None:
+        with tcuda.use_mem_pool(pool):
+            x = xp.arange(1000.0)
+            stream = xp.cuda.Stream(non_blocking=True)
+            with stream:
+                stream.begin_capture()
+                x += 1
+                graph = stream.end_capture()
+        pool.sleep()
+        with pytest.raises(tcuda.AcceleratorError, match="illegal memory access"):
+            graph.launch(stream)
+        pool.wake()
+        graph.launch(stream)
+        stream.synchronize()
+        assert x.get().tolist() == list(range(1, 1001))
+
+
+def test_a_process_may_end_while_its_pools_sleep(output_of: OutputOf) -> None:
+    program = """
+import tcuda
+from tcuda import xp
+pool = tcuda.MemPool()
+with tcuda.use_mem_pool(pool):
+    x = xp.arange(1000)
+y = xp.arange(1000)
+pool.sleep()
+tcuda.memory.sleep()
+print(tcuda.memory_reserved())
+"""
+    assert output_of(program) == "0"
