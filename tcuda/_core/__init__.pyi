@@ -2199,6 +2199,14 @@ def note_stacks_of(type: type[Any]) -> None:
 def stop_noting_stacks() -> None:
     """End the notes of :func:`note_stacks_of` for all types."""
 
+def check_calls(function: Callable[[tuple[tuple[Any, ...], dict[str, Any] | None]], object] | None) -> None:
+    """Call a function before each call that :func:`note_calls` or :func:`note_stacks_of` follows.
+
+    Args:
+        function: A function that takes the positional arguments and the named arguments of the call. An exception of
+            the function refuses the call. None ends that.
+    """
+
 def forget_prepared_calls() -> None:
     """Let :func:`note_calls` prepare all objects again."""
 

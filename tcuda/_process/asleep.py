@@ -8,7 +8,7 @@ from tcuda._process.fork import call_in_child
 from tcuda._process.ledger import ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 COMMON_POOL = (0, 0)
 """The number of the pool of all allocations that no other pool takes."""
@@ -19,7 +19,33 @@ asleep: list[tuple[int, tuple[int, int]]] = []
 The list is empty nearly always. A call that uses memory looks at the list first, and asks for addresses only then.
 """
 
-call_in_child(asleep.clear)
+_listener: Callable[[bool], object] | None = None
+
+
+def listen(listener: Callable[[bool], object] | None) -> None:
+    """Let ``listener`` be told whether a pool is asleep, now and after each change; None ends that."""
+    global _listener
+    _listener = listener
+    if listener is not None:
+        listener(bool(asleep))
+
+
+def note(devices: Iterable[int], pool: tuple[int, int]) -> None:
+    """Note whether a pool is asleep on each device. Pools that have ended are forgotten."""
+    known = ledger()
+    entries = dict.fromkeys([*asleep, *((device, pool) for device in devices)])
+    asleep[:] = [entry for entry in entries if known.is_asleep(*entry)]
+    if _listener is not None:
+        _listener(bool(asleep))
+
+
+def _forget() -> None:
+    asleep.clear()
+    if _listener is not None:
+        _listener(False)
+
+
+call_in_child(_forget)
 
 
 def refuse_asleep(addresses: Iterable[int]) -> None:
@@ -29,7 +55,9 @@ def refuse_asleep(addresses: Iterable[int]) -> None:
         RuntimeError: An address is in such a pool.
     """
     known = ledger()
-    devices = {device for device, _ in asleep}
+    if not all(known.is_asleep(*entry) for entry in list(asleep)):
+        note((), COMMON_POOL)
+    devices = {device for device, _ in list(asleep)}
     for address in addresses:
         for device in devices:
             pool = known.sleeping_pool(device, address)

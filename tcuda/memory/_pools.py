@@ -14,7 +14,7 @@ from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, is_initialized
 from tcuda._process.ledger import ledger
 from tcuda.memory._allocators import source_of
-from tcuda.memory._sleep import put_to_sleep, wake_up
+from tcuda.memory._sleep import checked_keep, put_to_sleep, wake_up
 from tcuda.memory._snapshots import memory_snapshot
 
 if TYPE_CHECKING:
@@ -68,9 +68,10 @@ class MemPool:
         if not is_initialized():  # in a forked child
             return f"<tcuda.MemPool id={self._id}>"
         segments = self.snapshot()
-        reserved = sum(segment["total_size"] for segment in segments)
+        reserved = sum(segment["total_size"] for segment in segments if not segment.get("is_asleep"))
         allocated = sum(segment["allocated_size"] for segment in segments)
-        return f"<tcuda.MemPool id={self._id}: {allocated} bytes allocated, {reserved} bytes reserved>"
+        asleep = ", asleep" if self.is_asleep else ""
+        return f"<tcuda.MemPool id={self._id}: {allocated} bytes allocated, {reserved} bytes reserved{asleep}>"
 
     @property
     def id(self) -> PoolId:
@@ -137,7 +138,7 @@ class MemPool:
             >>> float(x.sum())
             1000.0
         """
-        kept = flag(keep, "keep")
+        kept = checked_keep(keep)
         ledger()  # raises in a forked child
         put_to_sleep(self._devices, self._id, kept, "MemPool.sleep()")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NoReturn
 
-from tcuda._base.arguments import flag
-from tcuda._process.asleep import COMMON_POOL, asleep
+from tcuda._base.arguments import a_kind
+from tcuda._process.asleep import COMMON_POOL, note
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.fork import call_in_child
 from tcuda._process.ipc import shared_addresses
@@ -64,8 +64,8 @@ def sleep(device: DeviceArgument = None, keep: bool = True) -> None:
         >>> x
         array([0, 1, 2, 3, 4])
     """
-    kept = flag(keep, "keep")
-    put_to_sleep([resolve(device, OF_MEMORY)], COMMON_POOL, kept, "tcuda.memory.sleep()")
+    index, kept = resolve(device, OF_MEMORY), checked_keep(keep)
+    put_to_sleep([index], COMMON_POOL, kept, "tcuda.memory.sleep()")
 
 
 def wake(device: DeviceArgument = None) -> None:
@@ -111,6 +111,17 @@ def is_asleep(device: DeviceArgument = None) -> bool:
     return ledger().is_asleep(resolve(device, OF_MEMORY), COMMON_POOL)
 
 
+def checked_keep(keep: bool) -> bool:
+    """Return ``keep``; a number is refused, because a device in its place would drop all contents.
+
+    Raises:
+        TypeError: ``keep`` is not True or False.
+    """
+    if keep is not True and keep is not False:
+        raise TypeError(f"keep must be True or False; got {a_kind(keep)}.")
+    return keep
+
+
 def put_to_sleep(devices: Iterable[int], pool: PoolId, keep: bool, call: str) -> None:
     """Put a pool to sleep on all ``devices``, or on none of them.
 
@@ -142,7 +153,7 @@ def put_to_sleep(devices: Iterable[int], pool: PoolId, keep: bool, call: str) ->
                 known.wake(device, pool)
             raise
         finally:
-            _note(devices, pool)
+            note(devices, pool)
 
 
 def wake_up(devices: Iterable[int], pool: PoolId, call: str) -> None:
@@ -166,19 +177,7 @@ def wake_up(devices: Iterable[int], pool: PoolId, call: str) -> None:
                     if not relieve(device, needed - min(available, needed)):
                         _raise_lack(device, needed, available, limited, call)
         finally:
-            _note(devices, pool)
-
-
-def _note(devices: Iterable[int], pool: PoolId) -> None:
-    """Note for other calls on which devices the pool is asleep now."""
-    known = ledger()
-    for device in devices:
-        entry = device, pool
-        if known.is_asleep(device, pool):
-            if entry not in asleep:
-                asleep.append(entry)
-        elif entry in asleep:
-            asleep.remove(entry)
+            note(devices, pool)
 
 
 _REASONS = {

@@ -9,6 +9,7 @@ import pytest
 
 import tcuda
 from tcuda import xp
+from tcuda._process.asleep import asleep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +131,7 @@ class TestADefaultPool:
         with pytest.raises((RuntimeError, ValueError)):
             tcuda.memory.sleep(99)
 
-    @pytest.mark.parametrize("keep", [None, "yes"])
+    @pytest.mark.parametrize("keep", [0, None, "yes"])
     def test_takes_true_or_false(self, keep: Any) -> None:
         with pytest.raises(TypeError, match="keep"):
             tcuda.memory.sleep(keep=keep)
@@ -167,6 +168,15 @@ class TestAPool:
         with tcuda.use_mem_pool(pool), pytest.raises(RuntimeError, match=r"asleep.*MemPool\.wake\(\)"):
             xp.zeros(3)
         pool.wake()
+
+    def test_says_that_it_is_asleep(self) -> None:
+        pool = tcuda.MemPool()
+        with tcuda.use_mem_pool(pool):
+            x = xp.arange(2 * MIB)
+        pool.sleep()
+        assert repr(pool).endswith(f"{x.nbytes} bytes allocated, 0 bytes reserved, asleep>")
+        pool.wake()
+        assert "asleep" not in repr(pool)
 
     def test_ends_while_asleep(self) -> None:
         pool = tcuda.MemPool()
@@ -488,6 +498,7 @@ def test_a_process_may_end_while_its_pools_sleep(output_of: OutputOf) -> None:
     program = """
 import tcuda
 from tcuda import xp
+from tcuda._process.asleep import asleep
 pool = tcuda.MemPool()
 with tcuda.use_mem_pool(pool):
     x = xp.arange(1000)
@@ -497,3 +508,14 @@ tcuda.memory.sleep()
 print(tcuda.memory_reserved())
 """
     assert output_of(program) == "0"
+
+
+def test_operations_ask_for_no_addresses_once_a_pool_that_slept_has_ended() -> None:
+    pool = tcuda.MemPool()
+    with tcuda.use_mem_pool(pool):
+        x = xp.arange(10)
+    pool.sleep()
+    assert (0, pool.id) in asleep
+    del x, pool
+    tcuda.memory.copy_async(xp.arange(3), tcuda.memory.empty_pinned(3, "int64"))
+    assert asleep == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        gc.collect()  # other tests may have left memory, which must not go in the middle of a step
         tcuda.empty_cache()
         self.pools = [None, tcuda.MemPool(), tcuda.MemPool()]
         self.asleep = [False] * 3

@@ -30,6 +30,14 @@ public:
     // The pool of this number. Throws std::out_of_range if there is none.
     Pool &at(PoolId id) { return id == common_pool ? common_ : *private_.at(id); }
 
+    // The same; null if there is none.
+    const Pool *find(PoolId id) const {
+        if (id == common_pool)
+            return &common_;
+        const auto known = private_.find(id);
+        return known == private_.end() ? nullptr : known->second.get();
+    }
+
     // Adds a user to a pool. The pool is made, with these properties, if there is none of this number. A device may
     // still run the graphs of a pool that graphs have used and released. So such a pool loses its number to a new pool.
     Pool &open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom);

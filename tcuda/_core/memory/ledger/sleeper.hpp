@@ -57,7 +57,11 @@ public:
     // DriverError; the pools are then asleep.
     bool wake(Lock &lock, PoolId id, Lack *lack, Refusal *refusal);
 
-    bool is_asleep(PoolId id) { return pools_.at(id).rest == Pool::Rest::asleep; }
+    // False for a pool that has ended.
+    bool is_asleep(PoolId id) const {
+        const Pool *pool = pools_.find(id);
+        return pool != nullptr && pool->rest == Pool::Rest::asleep;
+    }
 
 private:
     class Move;
