@@ -1272,7 +1272,7 @@ class EmulatedMemory:
 
     @property
     def unmaps(self) -> int:
-        """The number of times that memory was unmapped; mapped addresses stay mapped while it is the same."""
+        """The number of times that memory of any device was unmapped; until it grows, mapped addresses stay mapped."""
 
     def descriptor(self) -> int:
         """Return the descriptor of the file in which the memory lies, or -1 if the memory is private."""

@@ -199,7 +199,7 @@ class GraphCalls:
         Raises:
             AcceleratorError: A node uses addresses whose memory is unmapped, such as memory that is asleep (700).
         """
-        state = executable.graph, self._memory.unmaps()
+        state = executable.graph, self._devices[0].memory.unmaps
         if executable.checked != state:
             if any(map(self._memory.is_unmapped, executable.graph.addresses())):
                 raise failure(Status.ILLEGAL_ADDRESS, ("cudaGraphLaunch()",))

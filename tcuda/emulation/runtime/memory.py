@@ -104,10 +104,6 @@ class Memory:
         found = self._variables.at(ptr) if self._variables else None
         return None if found is None else found.value
 
-    def unmaps(self) -> int:
-        """Return how often memory of the devices was unmapped."""
-        return sum(device.memory.unmaps for device in self._devices)
-
     def is_unmapped(self, ptr: int) -> bool:
         """Return whether ``ptr`` is an address of a device that has no memory."""
         return any(device.memory.is_unmapped(ptr) for device in self._devices)
