@@ -7,6 +7,7 @@
 
 #include "memory/host_allocator/host_pages.hpp"
 #include "memory/host_allocator/host_sizes.hpp"
+#include "memory/host_allocator/node_preference.hpp"
 
 namespace tcuda {
 namespace {
@@ -62,6 +63,7 @@ int HostCopy::take(const std::vector<Range> &ranges, bool *lacks_host) {
     std::size_t total = 0;
     for (const Range &range : ranges)
         total += range.size;
+    const NodePreference preference(driver_.host_node());
     int status;
     try {
         status = take_parts(ranges, total, lacks_host);
