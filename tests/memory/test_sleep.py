@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.peer import read
 from tcuda import xp
 from tcuda._process.asleep import asleep
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.fixture_types import OutputOf
+    from tcuda._runtime.protocol import Runtime
 
 MIB = 1 << 20
 
@@ -519,3 +521,40 @@ def test_operations_ask_for_no_addresses_once_a_pool_that_slept_has_ended() -> N
     del x, pool
     tcuda.memory.copy_async(xp.arange(3), tcuda.memory.empty_pinned(3, "int64"))
     assert asleep == []
+
+
+def test_a_capture_may_begin_while_the_default_pool_sleeps() -> None:
+    """The small pool that captures take over from released graphs does not sleep."""
+    for _ in range(2):
+        graph = tcuda.CUDAGraph()
+        with tcuda.graph(graph):
+            y = xp.zeros(10)
+        graph.replay()
+        del y
+        graph.reset()
+    tcuda.synchronize()
+    tcuda.memory.sleep()
+    assert tcuda.memory_reserved() == 0
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        y = xp.full(10, 3)
+    graph.replay()
+    assert int(y[9]) == 3
+    tcuda.memory.wake()
+    graph.reset()
+
+
+def test_the_free_memory_of_a_graphs_pool_keeps_its_bytes(runtime: Runtime) -> None:
+    """A replay may read what an earlier replay has written to memory whose array is gone."""
+    x = xp.full(5 * MIB, 7, "uint8")
+    graph = tcuda.CUDAGraph()
+    with tcuda.graph(graph):
+        y = x + 1
+    address = y.data.ptr
+    del y
+    graph.replay()
+    tcuda.synchronize()
+    tcuda.memory.sleep()
+    tcuda.memory.wake()
+    assert read(runtime, address, 8) == read(runtime, address + 5 * MIB - 8, 8) == bytes([8] * 8)
+    graph.reset()

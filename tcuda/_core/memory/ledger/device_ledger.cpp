@@ -294,7 +294,10 @@ std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
 
 Sleeper::Refusal DeviceLedger::sleep(PoolId id, bool keep, const std::vector<Address> &shared) {
     Lock lock(mutex_);
-    return sleeper_.sleep(lock, id, keep, shared);
+    const Sleeper::Refusal refusal = sleeper_.sleep(lock, id, keep, shared);
+    if (refusal == Sleeper::Refusal::none && id == common_pool) // pools that nobody uses have free memory only
+        reclaimer_.give_back_everything(lock, nullptr);
+    return refusal;
 }
 
 bool DeviceLedger::wake(PoolId id, Sleeper::Lack *lack, Sleeper::Refusal *refusal) {

@@ -11,7 +11,7 @@ std::vector<Pool *> Pools::sleepers(PoolId id) {
     std::vector<Pool *> found{&at(id)};
     if (id == common_pool)
         for (const auto &[key, pool] : private_)
-            if (!pool->owned && pool->library == nullptr)
+            if (!pool->owned && pool->library == nullptr && (pool->uses != 0 || pool->live != 0))
                 found.push_back(pool.get());
     return found;
 }

@@ -23,8 +23,8 @@ public:
     // The pool of all allocations that no other pool takes. The other pools are private.
     Pool &common() { return common_; }
 
-    // The pools that sleep together: the pool of this number; or the common pool, and all pools of which the program
-    // has no object, such as those of graphs. Throws std::out_of_range if there is none.
+    // The pools that sleep together: the pool of this number; or the common pool, and all pools that are in use and of
+    // which the program has no object, such as those of graphs. Throws std::out_of_range if there is none.
     std::vector<Pool *> sleepers(PoolId id);
 
     // The pool of this number. Throws std::out_of_range if there is none.

@@ -78,14 +78,17 @@ Sleeper::Refusal Sleeper::sleep(Lock &lock, PoolId id, bool keep, const std::vec
     if (pools.empty())
         return Refusal::none;
     Move move(std::move(pools));
-    if (captures_.any() || progress_.is_capturing(lock))
+    // A question about a stream would make a context on a device that the program does not use.
+    const bool has_memory = std::any_of(move.heaps.begin(), move.heaps.end(),
+                                        [](const Heap *heap) { return !CachingAllocator::is_empty(*heap); });
+    if (captures_.any() || (has_memory && progress_.is_capturing(lock)))
         return Refusal::capture;
     native_.merge_recent();
     if (const Refusal found = refusal(move.pools, shared); found != Refusal::none)
         return found;
     const std::uint64_t settled = native_.frees();
-    int status;
-    {
+    int status = success;
+    if (has_memory) {
         const Unlocked unlocked(lock);
         status = driver_.synchronize_device(device_);
     }
@@ -102,7 +105,7 @@ Sleeper::Refusal Sleeper::sleep(Lock &lock, PoolId id, bool keep, const std::vec
         ranges[at] = contents(*move.pools[at]);
     }
     bool lacks_host = false;
-    if (keep) {
+    if (keep && has_memory) {
         const Unlocked unlocked(lock);
         for (std::size_t at = 0; status == success && at < copies.size(); ++at)
             status = copies[at]->take(ranges[at], &lacks_host);
@@ -249,7 +252,7 @@ int Sleeper::map(Lock &lock, const std::vector<Heap *> &heaps, Lack *lack) {
             for (const auto &[address, mapping] : heap->expandable->mappings)
                 lack->needed += mapping.asleep ? mapping.size : 0;
     const std::size_t reserved = statistics_.reserved();
-    lack->limited = !limit_.allows(lock, lack->needed, reserved);
+    lack->limited = lack->needed != 0 && !limit_.allows(lock, lack->needed, reserved);
     const int status = lack->limited ? out_of_memory : native_.wake(heaps);
     if (status != out_of_memory)
         return status;
