@@ -222,9 +222,10 @@ def take_turns(turns: int, share: float, device: float) -> None:
     wanted = min(free, int(device * GIB) if device else free, int(room_of_host() * 0.45 / share))
     size = int(wanted * share) // (2 * MIB) * 2 * MIB
     ballast = []
-    for left in range(free - wanted, PART, -PART):
-        del left
-        ballast.append(tcuda.xp.empty(PART, "u1"))
+    left = free - wanted
+    while left >= 2 * MIB:
+        ballast.append(tcuda.xp.empty(min(PART, left), "u1"))
+        left -= ballast[-1].nbytes
     alone = []
     for seed in (1, 2):
         single = Worker(size, seed)
