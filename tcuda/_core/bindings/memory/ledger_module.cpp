@@ -163,6 +163,8 @@ std::tuple<bool, std::size_t, std::size_t, bool> wake(Self &self, int device, Po
     guarded_without_lock(self, [&] { awake = of(self, device).wake(id, &lack, &refusal); });
     if (awake)
         lack = {};
+    else
+        lack.needed = std::max<std::size_t>(lack.needed, 1); // 0 says that the pool is awake
     return {refusal == Sleeper::Refusal::moving, lack.needed, lack.available, lack.limited};
 }
 
