@@ -861,6 +861,33 @@ class Ledger:
     def end_pool(self, device: int, id: tuple[int, int], use: int = 0) -> None:
         """End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one."""
 
+    def sleep(self, device: int, id: tuple[int, int], keep: bool, shared: Sequence[int]) -> str:
+        """Take the memory of a pool away, and keep its addresses, after all work of the device.
+
+        Args:
+            device: The device.
+            id: The pool; (0, 0) for the common pool and all pools of which the program has no object.
+            keep: Whether to keep the contents, in page-locked memory of the host.
+            shared: The addresses of allocations that other processes may use.
+
+        Returns:
+            Why the pool stays awake: "moving" if another thread puts the pool to sleep or wakes the pool, "capture",
+            "shared", "other source", or "segments" for memory outside of expandable segments; or an empty text.
+        """
+
+    def wake(self, device: int, id: tuple[int, int]) -> tuple[bool, int, int, bool]:
+        """Give a pool memory with the kept contents, at the same addresses.
+
+        Returns:
+            Whether another thread puts the pool to sleep or wakes the pool, so that nothing has changed; and the bytes
+            that the pool needs, the bytes that there are, and whether a limit of the program leaves no more. These
+            numbers are 0 unless the memory is missing, and the pool is then still asleep.
+        """
+
+    def is_asleep(self, device: int, id: tuple[int, int]) -> bool: ...
+    def sleeping_pool(self, device: int, address: int) -> tuple[int, int] | None:
+        """Return the pool that is asleep and whose block contains ``address``; None without such a pool."""
+
     def expect_capture(self) -> ExpectedCapture:
         """Wait until no thread records an event behind all work of a device, and let none be recorded.
 
@@ -1272,6 +1299,10 @@ class EmulatedMemory:
 
     def is_unmapped(self, address: int) -> bool:
         """Return whether ``address`` is reserved and not mapped."""
+
+    @property
+    def unmaps(self) -> int:
+        """The number of times that memory of any device was unmapped; until it grows, mapped addresses stay mapped."""
 
     def descriptor(self) -> int:
         """Return the descriptor of the file in which the memory lies, or -1 if the memory is private."""
@@ -2197,6 +2228,14 @@ def note_stacks_of(type: type[Any]) -> None:
 
 def stop_noting_stacks() -> None:
     """End the notes of :func:`note_stacks_of` for all types."""
+
+def check_calls(function: Callable[[tuple[tuple[Any, ...], dict[str, Any] | None]], object] | None) -> None:
+    """Call a function before each call that :func:`note_calls` or :func:`note_stacks_of` follows.
+
+    Args:
+        function: A function that takes the positional arguments and the named arguments of the call. An exception of
+            the function refuses the call. None ends that.
+    """
 
 def forget_prepared_calls() -> None:
     """Let :func:`note_calls` prepare all objects again."""

@@ -17,6 +17,19 @@ def collect_with(collect: Callable[[], None]) -> None:
     _collectors.append(collect)
 
 
+_sharers: list[Callable[[int], list[int]]] = []
+
+
+def share_with(addresses: Callable[[int], list[int]]) -> None:
+    """Let :func:`shared_addresses` ask ``addresses``, which takes a device."""
+    _sharers.append(addresses)
+
+
+def shared_addresses(device: int) -> list[int]:
+    """Return where the allocations of ``device`` begin that other processes may use."""
+    return [address for addresses in _sharers for address in addresses(device)]
+
+
 def ipc_collect() -> None:
     """Finish the returns of shared memory now (``torch.cuda.ipc_collect``).
 

@@ -9,6 +9,7 @@ from tcuda._base import log
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda._core import cleanup_on_error
+from tcuda._process.asleep import COMMON_POOL, asleep, refuse_asleep
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
@@ -176,6 +177,21 @@ class CapturedWork:
             before._origin = before.graph, (before._events, before._host_memory)
             before.graph = 0
         self._origin, before._origin = before._origin, self._origin
+
+    def require_awake(self) -> None:
+        """Refuse a launch that would use memory which is asleep.
+
+        Raises:
+            RuntimeError: The graph uses such memory.
+        """
+        if asleep:
+            refuse_asleep(self._held)
+        for index, pool in asleep:
+            if pool == self.pool or (pool == COMMON_POOL and ledger().is_asleep(index, self.pool)):
+                raise RuntimeError(
+                    f"The pool {self.pool} of the graph is asleep on cuda:{index}, so a replay would use addresses "
+                    "without memory. Wake the pool first, by tcuda.memory.wake() or by wake() of its MemPool."
+                )
 
     def forget_nodes(self) -> None:
         """Destroy the ``cudaGraph_t``, which the ``cudaGraphExec_t`` does not need."""

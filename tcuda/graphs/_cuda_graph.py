@@ -14,6 +14,7 @@ from tcuda._base.scope import require_depth, undone_by
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._device import device
+from tcuda._process.asleep import asleep
 from tcuda._process.captures import capture_on, captures, require_no_capture
 from tcuda._process.exit import finalizer
 from tcuda._process.lazy import backend, cuda
@@ -351,7 +352,8 @@ class CUDAGraph:
         The work runs on the current stream of the device of the capture.
 
         Raises:
-            RuntimeError: The graph has captured nothing yet, or the current stream is capturing.
+            RuntimeError: The graph has captured nothing yet, the current stream is capturing, or memory that the graph
+                uses is asleep.
 
         Example:
             >>> x = xp.zeros(2)
@@ -364,7 +366,7 @@ class CUDAGraph:
             array([3., 3.])
         """
         work = self._work
-        if work is None or work.launch():
+        if work is None or asleep or work.launch():
             self._replay_carefully()
 
     def _replay_carefully(self) -> None:
@@ -380,6 +382,7 @@ class CUDAGraph:
                 )
             if not work.executable:
                 self.instantiate()
+            work.require_awake()
             work.launch_carefully(stream)
 
     def replay_stepwise(self, check: Callable[[Any], Any] | None = None) -> None:
@@ -427,6 +430,7 @@ class CUDAGraph:
                 f"replay_stepwise(): the graph has not kept its nodes. {_HOW_TO_KEEP} Or set TCUDA_GRAPH_LINES=1."
             )
         with device(work.device):
+            work.require_awake()
             stream = backend.current_stream().ptr
             require_no_capture("CUDAGraph.replay_stepwise()", stream=stream, device=work.device)
             _stepwise.replay_stepwise(work, stream, checking)

@@ -52,6 +52,7 @@ from tcuda.memory._page_locked import (
 from tcuda.memory._pools import MemPool, use_mem_pool
 from tcuda.memory._relief import on_out_of_memory
 from tcuda.memory._scopes import scope
+from tcuda.memory._sleep import is_asleep, sleep, wake
 from tcuda.memory._snapshots import (
     _dump_snapshot as _dump_snapshot,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "get_per_process_memory_fraction",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
+    "is_asleep",
     "is_pinned",
     "list_gpu_processes",
     "max_memory_allocated",
@@ -137,9 +139,11 @@ __all__ = [
     "reset_peak_memory_stats",
     "scope",
     "set_per_process_memory_fraction",
+    "sleep",
     "torch_allocator",
     "track",
     "use_mem_pool",
+    "wake",
     "zeros_pinned",
 ]
 __dir__ = public_names(__name__)

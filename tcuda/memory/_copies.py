@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcuda._core import buffer_address
 from tcuda._device import device
+from tcuda._process.asleep import asleep, refuse_asleep
 from tcuda._process.borrowed import Borrowed
 from tcuda._process.captures import capture_on, captures, pageable_copy
 from tcuda._process.lazy import backend, cuda
@@ -47,7 +48,7 @@ def copy_async(dst: Any, src: Any, stream: StreamLike | None = None) -> Event:
         TypeError: An argument is not an array, both arrays are on the host, or their dtypes differ.
         ValueError: The shapes differ, ``dst`` is read-only, the arrays have gaps or another order of their elements, or
             ``stream`` is of another device.
-        RuntimeError: ``stream`` is not a stream.
+        RuntimeError: ``stream`` is not a stream, or the memory of an array is asleep.
         AcceleratorError: The stream captures, and the memory of the host is not page-locked (900).
 
     Example:
@@ -63,6 +64,8 @@ def copy_async(dst: Any, src: Any, stream: StreamLike | None = None) -> Event:
     """
     devices = _checked(dst, src)
     target, source = devices
+    if asleep:
+        refuse_asleep(array.data.ptr for array, index in ((dst, target), (src, source)) if index is not None)
     used = [index for index in dict.fromkeys((source, target)) if index is not None]
     here = queue(used[0]) if stream is None else _queue_of(stream, used)
     others = [queue(index) for index in used]

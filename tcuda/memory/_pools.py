@@ -14,6 +14,7 @@ from tcuda._process.exit import finalizer
 from tcuda._process.lazy import cuda, is_initialized
 from tcuda._process.ledger import ledger
 from tcuda.memory._allocators import source_of
+from tcuda.memory._sleep import checked_keep, put_to_sleep, wake_up
 from tcuda.memory._snapshots import memory_snapshot
 
 if TYPE_CHECKING:
@@ -67,9 +68,10 @@ class MemPool:
         if not is_initialized():  # in a forked child
             return f"<tcuda.MemPool id={self._id}>"
         segments = self.snapshot()
-        reserved = sum(segment["total_size"] for segment in segments)
+        reserved = sum(segment["total_size"] for segment in segments if not segment.get("is_asleep"))
         allocated = sum(segment["allocated_size"] for segment in segments)
-        return f"<tcuda.MemPool id={self._id}: {allocated} bytes allocated, {reserved} bytes reserved>"
+        asleep = ", asleep" if self.is_asleep else ""
+        return f"<tcuda.MemPool id={self._id}: {allocated} bytes allocated, {reserved} bytes reserved{asleep}>"
 
     @property
     def id(self) -> PoolId:
@@ -109,6 +111,59 @@ class MemPool:
         """
         ledger()  # raises in a forked child
         return memory_snapshot(self._id, include_traces)
+
+    def sleep(self, keep: bool = True) -> None:
+        """Give the memory of the pool back to its devices; the arrays keep their addresses.
+
+        :func:`tcuda.memory.sleep` does the same for the default pool, and says what happens. The graphs that were
+        captured into the pool sleep with the pool.
+
+        Args:
+            keep: Whether to keep the contents of the arrays. If False, the bytes of the arrays are undefined after
+                :meth:`wake`.
+
+        Raises:
+            AcceleratorError: The driver has no page-locked memory for the contents, or refuses a call.
+            RuntimeError: A graph is being captured, another process may use memory of the pool, or the memory was not
+                taken as expandable segments of the native allocator, as with ``allocator`` and ``no_split``. Nothing
+                has changed.
+            TypeError: ``keep`` is not True or False.
+
+        Example:
+            >>> pool = tcuda.MemPool()
+            >>> with tcuda.use_mem_pool(pool):
+            ...     x = xp.ones(1000)
+            >>> pool.sleep()
+            >>> pool.wake()
+            >>> float(x.sum())
+            1000.0
+        """
+        kept = checked_keep(keep)
+        ledger()  # raises in a forked child
+        put_to_sleep(self._devices, self._id, kept, "MemPool.sleep()")
+
+    def wake(self) -> None:
+        """Give the pool memory again, with the contents that :meth:`sleep` has kept: see :func:`tcuda.memory.wake`.
+
+        Raises:
+            AcceleratorError: The driver refuses a call. The pool is still asleep, with all contents.
+            OutOfMemoryError: A device has too little memory. The pool is still asleep, with all contents, and the
+                message says how much is missing.
+
+        Example:
+            >>> pool = tcuda.MemPool()
+            >>> pool.sleep()
+            >>> pool.wake()
+            >>> pool.is_asleep
+            False
+        """
+        ledger()  # raises in a forked child
+        wake_up(self._devices, self._id, "MemPool.wake()")
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether the pool is asleep on one of its devices: see :meth:`sleep`."""
+        return any(ledger().is_asleep(device, self._id) for device in self._devices)
 
     def _open_on(self, device: int) -> None:
         if device not in self._devices:

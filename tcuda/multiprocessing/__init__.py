@@ -14,13 +14,14 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base.public_names import public_names
-from tcuda._process.ipc import collect_with
+from tcuda._process.ipc import collect_with, share_with
 from tcuda._process.lazy import _lazy_call, backend
 from tcuda.multiprocessing import _events, _mappings
 from tcuda.multiprocessing._arrays import reduce_array, reduce_event
 from tcuda.multiprocessing._connections import connections
 from tcuda.multiprocessing._leases import leases
 from tcuda.multiprocessing._received import returns
+from tcuda.multiprocessing._segments import SharedBlock
 from tcuda.multiprocessing._server import server_if_any
 from tcuda.streams import Event
 
@@ -110,6 +111,12 @@ def _collect() -> None:
     _events.destroy_unused()
 
 
+def _shared_addresses(device: int) -> list[int]:
+    """Return the addresses of the blocks of ``device`` that other processes use or will receive."""
+    return [shared.memory.ptr for shared in leases.all() if isinstance(shared, SharedBlock) and shared.device == device]
+
+
 collect_with(_collect)
+share_with(_shared_addresses)
 ForkingPickler.register(Event, _reduce_event)
 _lazy_call(_register)  # arrays exist only after initialisation, and only then is their type settled

@@ -155,6 +155,11 @@ class Leases:
             lease = self._by_number.get(number)
             return None if lease is None else lease.shared
 
+    def all(self) -> list[Shared]:
+        """Return what other processes have, or will have when they receive a message."""
+        with self._lock:
+            return [lease.shared for lease in self._by_number.values()]
+
     def on_the_way(self) -> int:
         """Return the number of messages that no process has received yet."""
         with self._lock:

@@ -203,3 +203,24 @@ def test_a_forked_child_shares_nothing(output_of: OutputOf) -> None:
 def test_collecting_without_shared_arrays_changes_nothing(fresh_output_of: OutputOf) -> None:
     code = "import sys, tcuda; tcuda.ipc_collect(); print('multiprocessing' in vars(tcuda), tcuda.is_initialized())"
     assert fresh_output_of(code) == "False True"
+
+
+def test_memory_that_other_processes_may_use_does_not_sleep(xp: Any, worker: Worker) -> None:
+    array, address = xp.arange(10), "array"
+    message = bytes(ForkingPickler.dumps(array))
+    with pytest.raises(RuntimeError, match="other processes may use arrays of the pool"):
+        tcuda.memory.sleep()
+    worker.call(receivers.load, address, message)
+    with pytest.raises(RuntimeError, match="other processes may use arrays of the pool"):
+        tcuda.memory.sleep()
+    assert not tcuda.memory.is_asleep()
+    assert worker.call(receivers.elements, address) == list(range(10))
+    worker.call(receivers.drop)
+    worker.call(receivers.collect)
+    tcuda.ipc_collect()
+    tcuda.memory.sleep()
+    with pytest.raises(RuntimeError, match="asleep"):
+        ForkingPickler.dumps(array)
+    tcuda.memory.wake()
+    worker.call(receivers.load, address, bytes(ForkingPickler.dumps(array)))
+    assert worker.call(receivers.elements, address) == list(range(10)) == array.get().tolist()

@@ -659,7 +659,10 @@ public:
     Meeting meeting;
     std::vector<std::unique_ptr<Worker>> workers;
 
+    std::uint64_t sleeps = 0; // how often a pool that was asleep was woken, also in vain
+
     void inspect();
+    void sleep_and_wake();
     void end();
     PoolId new_pool(bool with_library, bool split, bool use_on_oom) {
         const PoolId id{0, ledger.next_pool()};
@@ -708,6 +711,8 @@ void Worker::operator()(std::size_t operations) {
     for (std::size_t phase = 0; phase < phases; ++phase) {
         for (std::size_t i = 0; i < operations / phases; ++i)
             operate();
+        if (phase % 2 == 0 && capture_ != 0) // a capture forbids the sleep of pools
+            end_capture();
         all_.meeting.wait([&] { all_.inspect(); });
     }
     stop();
@@ -1194,7 +1199,22 @@ Sums Stress::look_at(const PoolId *only) {
 }
 
 // Compares everything while the threads pause.
+// Puts pools to sleep and wakes them, while no other thread uses the ledger. inspect() then looks at the contents.
+void Stress::sleep_and_wake() {
+    ledger.of(0).set_memory_fraction(1); // a limit below what was reserved would let no pool wake
+    for (const PoolId &pool : {common_pool, shared_pools.front()}) {
+        may_break([&] { ledger.sleep(0, pool, true, {}); });
+        while (ledger.of(0).is_asleep(pool)) {
+            ++sleeps;
+            Sleeper::Lack lack;
+            auto refusal = Sleeper::Refusal::none;
+            may_break([&] { ledger.of(0).wake(pool, &lack, &refusal); });
+        }
+    }
+}
+
 void Stress::inspect() {
+    sleep_and_wake();
     const Statistics seen = ledger.of(0).statistics();
     const Sums sums = look_at(nullptr);
     Sums held;
@@ -1338,7 +1358,7 @@ int main(int count, char **arguments) {
     const std::size_t operations = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 200000;
     seed = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1;
     CallerStack::connect(note_stack);
-    std::uint64_t lacks = 0;
+    std::uint64_t lacks = 0, sleeps = 0;
     std::size_t second_addresses = 0, adopted = 0;
     for (const bool expandable : {true, false}) {
         run_name = expandable ? "stress, expandable segments" : "stress, segments";
@@ -1355,6 +1375,7 @@ int main(int count, char **arguments) {
             lacks += stress.run();
             second_addresses += stress.unfinished.pages.second_addresses();
             adopted += stress.unfinished.pages.adopted();
+            sleeps += stress.sleeps;
         }
         leave_blocks_behind(settings);
     }
@@ -1363,8 +1384,8 @@ int main(int count, char **arguments) {
     if (operations >= most_of_a_ledger && adopted == 0)
         violation("no stream got memory of a destroyed stream");
     std::printf("stress: 2 x %zu operations of %zu threads, %llu times out of memory, %zu second addresses, %zu blocks of "
-                "destroyed streams, seed %llu: nothing is wrong\n",
+                "destroyed streams, %llu sleeps of pools, seed %llu: nothing is wrong\n",
                 threads * operations, threads, static_cast<unsigned long long>(lacks), second_addresses, adopted,
-                static_cast<unsigned long long>(seed));
+                static_cast<unsigned long long>(sleeps), static_cast<unsigned long long>(seed));
     return 0;
 }

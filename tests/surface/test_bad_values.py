@@ -98,6 +98,7 @@ LEGITIMATE: dict[str, frozenset[str]] = {
     ".thread": INTEGERS,
     ".sites": INTEGERS,
     ".explicit": INTEGERS,
+    ".keep": frozenset(["True"]),
     "caching_allocator_enable.value": frozenset(["True"]),
     # torch takes any object as a truth value.
     ".including_emulation": ALL,
@@ -349,6 +350,8 @@ def restore(before: dict[str, Any]) -> None:
         tcuda.set_per_process_memory_fraction(fraction, device)
     _out_of_memory._observers[:] = before["observers"]
     _relief._in_force = before["callbacks"]
+    for device in range(tcuda.device_count()):
+        tcuda.memory.wake(device)
 
 
 def call(target: str, parameter: str, bad: Any) -> None:

@@ -122,6 +122,36 @@ int CudaDriver::use(int device) {
     }
 }
 
+// The stream of the copies: no stream of the program waits for it, and its use invalidates no capture of the program.
+// Called in the context of the device.
+int CudaDriver::copy_stream(int device, libcuda::Stream *stream) try {
+    const std::lock_guard lock(copies_mutex_);
+    libcuda::Stream &known = copy_streams_[device];
+    int status = success;
+    if (known == 0)
+        status = libcuda::calls<libcuda::TransferCalls>().stream_create(&known, libcuda::stream_non_blocking);
+    *stream = known;
+    return status;
+} catch (const std::bad_alloc &) {
+    return out_of_memory;
+}
+
+int CudaDriver::copy(int device, Address to, Address from, std::size_t size) {
+    const CurrentDevice current(devices_, captures_, device);
+    const OwnMemoryCall own;
+    libcuda::Stream stream = 0;
+    const int status = current.status != success ? current.status : copy_stream(device, &stream);
+    return status != success ? status : libcuda::calls<libcuda::TransferCalls>().copy(to, from, size, stream);
+}
+
+int CudaDriver::finish_copies(int device) {
+    const CurrentDevice current(devices_, captures_, device);
+    const OwnMemoryCall own;
+    libcuda::Stream stream = 0;
+    const int status = current.status != success ? current.status : copy_stream(device, &stream);
+    return status != success ? status : streams_.synchronize(stream);
+}
+
 // Memory in several processes
 
 int CudaDriver::allocation_of(int device, Address address, Address *begin, std::size_t *size) {

@@ -1,6 +1,9 @@
 // The driver table of CUDA: libcuda.so.1.
 #pragma once
 
+#include <map>
+#include <mutex>
+
 #include "driver/cuda_devices.hpp"
 #include "driver/driver.hpp"
 #include "driver/imported_access.hpp"
@@ -28,6 +31,8 @@ public:
     int map(int device, Address address, std::size_t size, Physical physical) override;
     int unmap(int device, Address address, std::size_t size) override;
     int use(int device) override;
+    int copy(int device, Address to, Address from, std::size_t size) override;
+    int finish_copies(int device) override;
     int allocation_of(int device, Address address, Address *begin, std::size_t *size) override;
     int export_physical(int device, Physical physical, int *descriptor) override;
     int import_physical(int device, int descriptor, Physical *physical) override;
@@ -55,6 +60,7 @@ public:
 private:
     bool is_active(int device) const;
     int active_device() const;
+    int copy_stream(int device, libcuda::Stream *stream);
 
     CudaDevices devices_;
     const libcuda::MemoryCalls &memory_;
@@ -62,6 +68,8 @@ private:
     const libcuda::StreamCalls &streams_;
     const libcuda::CaptureCalls &captures_;
     ImportedAccess imported_{devices_.contexts()};
+    std::mutex copies_mutex_; // guards `copy_streams_`; nothing is called under the mutex but libcuda
+    std::map<int, libcuda::Stream> copy_streams_; // by device, for copy()
 };
 
 } // namespace tcuda

@@ -65,6 +65,11 @@ public:
     // Takes the device into use, so that the device can access all imported memory.
     virtual int use(int device) = 0;
 
+    // Copies between memory of the device and page-locked memory of the host, on no stream of the program. The memory
+    // must not change before finish_copies(), which waits for the copies. Called without the lock of a ledger.
+    virtual int copy(int device, Address to, Address from, std::size_t size) = 0;
+    virtual int finish_copies(int device) = 0;
+
     // Page-locked memory of the host, which all devices can use. host_allocate() takes whole pages. These entries may
     // call Python, so they are never called under a lock.
     virtual int host_allocate(std::size_t size, Address *address) = 0;

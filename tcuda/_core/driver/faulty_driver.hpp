@@ -102,6 +102,12 @@ public:
     int use(int device) override {
         return run("use", [&] { return driver_.use(device); });
     }
+    int copy(int device, Address to, Address from, std::size_t size) override {
+        return waiting("copy", [&] { return driver_.copy(device, to, from, size); });
+    }
+    int finish_copies(int device) override {
+        return waiting("finish_copies", [&] { return driver_.finish_copies(device); });
+    }
     int host_allocate(std::size_t size, Address *address) override {
         return waiting("host_allocate", [&] {
             return within_host(size, address, [&] { return driver_.host_allocate(size, address); });

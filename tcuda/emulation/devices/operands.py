@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._process.asleep import asleep, refuse_asleep
 from tcuda.emulation.devices.strided import Strided
 
 if TYPE_CHECKING:
@@ -55,9 +56,12 @@ class Operands:
         """Return ``argument`` with NumPy arrays in the places of arrays of a device.
 
         Raises:
+            RuntimeError: The memory of an array is asleep.
             TypeError: ``argument`` contains a NumPy array, but a kernel cannot read memory of the host.
         """
         if isinstance(argument, Strided):
+            if asleep:
+                refuse_asleep((argument._block.ptr,))
             host = self._host_of(argument)
             self.arrays.append(argument)
             self.hosts.append(host)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tcuda import _core
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
+from tcuda._process.asleep import asleep, refuse_asleep
 from tcuda._process.lazy import backend, cuda
 from tcuda.emulation.devices.driver_error import CUDADriverError
 from tcuda.emulation.kernels import kernel_accesses, launch_failures, memory_access
@@ -182,6 +183,9 @@ class Function:
             self.name, grid, block, shared, self.max_dynamic_shared_size_bytes, self.max_threads_per_block
         )
         device = cuda.getDevice()
+        if asleep:
+            refuse_asleep([array._block.ptr for array in arrays])
+            refuse_asleep(memory_access.pointers(self.parameters, packed))
         # A graph may be launched when the arrays are gone, so the memory is looked up at every launch.
         captured = (
             _runtime.capturing(backend.current_stream) if stream is None else _runtime.streamIsCapturing(stream.ptr)

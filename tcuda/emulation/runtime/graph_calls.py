@@ -194,7 +194,16 @@ class GraphCalls:
         return owner is None or self._devices[device].can_access(owner.index)
 
     def _replay(self, executable: Executable, timeline: Timeline) -> None:
-        """Run ``executable`` on ``timeline``, which does not capture."""
+        """Run ``executable`` on ``timeline``, which does not capture.
+
+        Raises:
+            AcceleratorError: A node uses addresses whose memory is unmapped, such as memory that is asleep (700).
+        """
+        state = executable.graph, self._devices[0].memory.unmaps
+        if executable.checked != state:
+            if any(map(self._memory.is_unmapped, executable.graph.addresses())):
+                raise failure(Status.ILLEGAL_ADDRESS, ("cudaGraphLaunch()",))
+            executable.checked = state
         # The lock is not held, because the work may be slow while another thread launches its own.
         if self._work.direct:
             executable.run()

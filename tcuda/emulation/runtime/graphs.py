@@ -9,7 +9,7 @@ from tcuda._base.user_code import place_of
 from tcuda._runtime.protocol import GraphContents, GraphNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tcuda.emulation.runtime.accesses import Accesses
     from tcuda.emulation.runtime.allocation import Allocation
@@ -173,6 +173,13 @@ class Graph:
         """Return the bodies of the conditional nodes of the graph, without the bodies in these bodies."""
         return (node.body for node in self.nodes if node.body is not None)
 
+    def addresses(self) -> Iterator[int]:
+        """Yield the addresses that the nodes use, also those in bodies."""
+        for node in self.nodes:
+            yield from node.addresses
+        for body in self.bodies():
+            yield from body.addresses()
+
     def host(self) -> list[Range]:
         """Return the page-locked memory of the host that the nodes use, also those in bodies."""
         own = [each for node in self.nodes for each in node.host]
@@ -218,6 +225,8 @@ class Executable:
         ready: The emulated time, in nanoseconds, at which the last launch is complete.
         preparations: The functions that prepare a launch, each by its owner.
         last: The last launch in the late schedule.
+        checked: The graph, and the number of times that memory was unmapped, when the addresses of the nodes were
+            mapped.
     """
 
     def __init__(self, graph: Graph, number: int) -> None:
@@ -228,6 +237,7 @@ class Executable:
         self.ready = 0
         self.preparations: dict[object, Callable[[], object]] = {}
         self.last: Operation | None = None
+        self.checked: tuple[Graph, int] | None = None
         # The lock is reentrant because a finalizer that runs meanwhile in this thread may launch the graph.
         self._lock = threading.RLock()
 

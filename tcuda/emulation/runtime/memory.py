@@ -104,6 +104,10 @@ class Memory:
         found = self._variables.at(ptr) if self._variables else None
         return None if found is None else found.value
 
+    def is_unmapped(self, ptr: int) -> bool:
+        """Return whether ``ptr`` is an address of a device that has no memory."""
+        return any(device.memory.is_unmapped(ptr) for device in self._devices)
+
     def devices_of(self, addresses: Iterable[int]) -> set[int]:
         """Return the devices on which ``addresses`` lie."""
         owners = map(self.owner, addresses)
@@ -290,9 +294,9 @@ class Memory:
         """
         if ptr == 0:
             raise failure(Status.INVALID_VALUE, call)
+        if self.is_unmapped(ptr):
+            raise failure(Status.INVALID_VALUE, call)
         for device in self._devices:
-            if device.memory.is_unmapped(ptr):
-                raise failure(Status.INVALID_VALUE, call)
             block = device.memory.block_at(ptr)
             if block is not None and ptr + size > sum(block):
                 raise failure(Status.INVALID_VALUE, call)

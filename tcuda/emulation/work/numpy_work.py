@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from tcuda import _core
+from tcuda._process.asleep import asleep, refuse_asleep
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, call_when_ready, cuda, is_initialized
 from tcuda._process.ledger import ledger
@@ -49,7 +50,7 @@ def _prepare_work() -> None:
     """Let :data:`WORK` use the runtime in use. On CUDA, the module may be imported, and nothing uses :data:`WORK`."""
     prepare = getattr(_runtime, "prepareWork", None)
     if prepare is not None:
-        prepare(WORK, (active_trace.in_progress, memory.allocators))
+        prepare(WORK, (active_trace.in_progress, memory.allocators, asleep))
 
 
 call_when_ready(_prepare_work)
@@ -164,6 +165,8 @@ def launch(
             block, size = array._block, array._host.nbytes
             if block.device != current:
                 _refuse_device(block.device, current)
+            if asleep:
+                refuse_asleep((block.ptr,))
             if size:
                 nbytes += size
                 addresses.append(block.ptr)
@@ -271,12 +274,15 @@ def require_current_device(arrays: Iterable[Strided]) -> None:
     """Refuse arrays that work on the current device cannot reach.
 
     Raises:
+        RuntimeError: The memory of an array is asleep.
         ValueError: An array is not on the current device.
     """
     current = cuda.getDevice()
     for array in arrays:
         if array._block.device != current:
             _refuse_device(array._block.device, current)
+        if asleep:
+            refuse_asleep((array._block.ptr,))
 
 
 def _refuse_device(device: int, current: int) -> NoReturn:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tcuda import _core
 from tcuda._cupy import loaded_kernels
+from tcuda._process import asleep
 from tcuda._process.fork import call_in_child
 from tcuda.sanitizer._cuda.kernel_signatures import parameter_names, signatures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tcuda._cupy.loaded_kernels import LoadedSource
     from tcuda.sanitizer._cuda.kernel_signatures import Signature
@@ -177,6 +178,7 @@ def begin(cupy: Any, table: Any = _core) -> None:
             _core.note_calls(function.Function, cupy.ndarray, cupy.cuda.MemoryPointer, _watch.prepare)
             for kernel_type in _kernel_types(cupy):
                 _core.note_stacks_of(kernel_type)
+            asleep.listen(_check_calls)
         except BaseException:
             end()
             raise
@@ -190,10 +192,41 @@ def _kernel_types(cupy: Any) -> list[type[Any]]:
     return [*types, simple] if isinstance(simple, type) else types
 
 
+def _check_calls(some_sleep: bool) -> None:
+    """Refuse the launches of CuPy's kernels with arrays that are asleep, while a pool is asleep."""
+    _core.check_calls(refuse_sleeping_arguments if some_sleep else None)
+
+
+def refuse_sleeping_arguments(given: tuple[tuple[Any, ...], dict[str, Any] | None]) -> None:
+    """Refuse a call of a kernel that would use memory which is asleep.
+
+    Args:
+        given: The positional and the named arguments of the call. The arguments of a raw kernel are a tuple in them.
+
+    Raises:
+        RuntimeError: The memory of an argument is asleep.
+    """
+    positional, named = given
+    asleep.refuse_asleep(_addresses_in((*positional, *(named or {}).values())))
+
+
+def _addresses_in(arguments: Iterable[Any]) -> Iterator[int]:
+    for argument in arguments:
+        if isinstance(argument, (tuple, list)):
+            yield from _addresses_in(argument)
+            continue
+        pointer = getattr(argument, "data", argument)
+        address = getattr(pointer, "ptr", None)
+        if isinstance(address, int) and hasattr(pointer, "mem"):
+            yield address
+
+
 def end() -> None:
     """Tell the core no more of kernels and their arrays; a second call does nothing."""
     global _watch
     with _lock:
+        asleep.listen(None)
+        _core.check_calls(None)
         _core.stop_noting_stacks()
         _core.stop_noting_calls()
         watch, _watch = _watch, None

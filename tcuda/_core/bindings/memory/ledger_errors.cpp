@@ -37,6 +37,13 @@ void set_error(const PythonLedger &ledger) noexcept {
             ledger.fail_driver(failure.status, failure.call);
         } catch (const HostMemoryError &failure) {
             ledger.fail_driver(failure.status, "cudaHostAlloc(), for page-locked memory of the host");
+        } catch (const PoolAsleep &failure) {
+            const bool common = failure.pool == common_pool;
+            PyErr_Format(PyExc_RuntimeError,
+                         "The memory is in %s of cuda:%d, which is asleep. Wake the pool first, by %s.",
+                         common ? "the default pool" : "a pool", failure.device,
+                         common ? "tcuda.memory.wake()" : "MemPool.wake()");
+            return;
         } catch (const DuplicatePointer &failure) {
             PyErr_Format(PyExc_RuntimeError,
                          "The allocator returned %p, which it had returned before and which is still in use. Its alloc "

@@ -2,11 +2,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "bindings/memory/cupy_face.hpp"
@@ -132,6 +134,38 @@ std::vector<std::pair<std::size_t, std::size_t>> take_segment_changes(Self &self
     self.ledger.each([&](DeviceLedger &ledger) { add(ledger.take_segment_changes()); });
     add(self.ledger.host().take_segment_changes());
     return taken;
+}
+
+const char *put_to_sleep(Self &self, int device, PoolId id, bool keep, const std::vector<Address> &shared) {
+    auto refusal = Sleeper::Refusal::none;
+    guarded_without_lock(self, [&] { refusal = self.ledger.sleep(device, id, keep, shared); });
+    switch (refusal) {
+    case Sleeper::Refusal::moving:
+        return "moving";
+    case Sleeper::Refusal::capture:
+        return "capture";
+    case Sleeper::Refusal::shared:
+        return "shared";
+    case Sleeper::Refusal::other_source:
+        return "other source";
+    case Sleeper::Refusal::segments:
+        return "segments";
+    case Sleeper::Refusal::none:
+        break;
+    }
+    return "";
+}
+
+std::tuple<bool, std::size_t, std::size_t, bool> wake(Self &self, int device, PoolId id) {
+    Sleeper::Lack lack;
+    auto refusal = Sleeper::Refusal::none;
+    bool awake = true;
+    guarded_without_lock(self, [&] { awake = of(self, device).wake(id, &lack, &refusal); });
+    if (awake)
+        lack = {};
+    else
+        lack.needed = std::max<std::size_t>(lack.needed, 1); // 0 says that the pool is awake
+    return {refusal == Sleeper::Refusal::moving, lack.needed, lack.available, lack.limited};
 }
 
 void set_metadata(Self &self, std::string text) {
@@ -410,6 +444,34 @@ void bind_ledger(nb::module_ &module) {
             },
             nb::arg("device"), nb::arg("id"), nb::arg("use") = 0,
             "End the use of this number, from any thread, or for 0 the latest use of this thread, if there is one.")
+        .def("sleep", put_to_sleep, nb::arg("device"), nb::arg("id"), nb::arg("keep"), nb::arg("shared"), R"(
+        Take the memory of a pool away, and keep its addresses, after all work of the device.
+
+        Args:
+            device: The device.
+            id: The pool; (0, 0) for the common pool and all pools of which the program has no object.
+            keep: Whether to keep the contents, in page-locked memory of the host.
+            shared: The addresses of allocations that other processes may use.
+
+        Returns:
+            Why the pool stays awake: "moving" if another thread puts the pool to sleep or wakes the pool, "capture",
+            "shared", "other source", or "segments" for memory outside of expandable segments; or an empty text.)")
+        .def("wake", wake, nb::arg("device"), nb::arg("id"), R"(
+        Give a pool memory with the kept contents, at the same addresses.
+
+        Returns:
+            Whether another thread puts the pool to sleep or wakes the pool, so that nothing has changed; and the bytes
+            that the pool needs, the bytes that there are, and whether a limit of the program leaves no more. These
+            numbers are 0 unless the memory is missing, and the pool is then still asleep.)")
+        .def(
+            "is_asleep", [](Self &self, int device, PoolId id) { return of(self, device).is_asleep(id); },
+            nb::arg("device"), nb::arg("id"))
+        .def(
+            "sleeping_pool",
+            [](Self &self, int device, Address address) { return of(self, device).sleeping_pool(address); },
+            nb::arg("device"), nb::arg("address"),
+            nb::sig("def sleeping_pool(self, device: int, address: int) -> tuple[int, int] | None"),
+            "Return the pool that is asleep and whose block contains ``address``; None without such a pool.")
         // Captures
         .def(
             "expect_capture",

@@ -22,7 +22,7 @@ struct Strings {
     nb::object action = interned("action"), active_size = interned("active_size"), addr = interned("addr"),
                address = interned("address"), allocated_size = interned("allocated_size"), blocks = interned("blocks"),
                compile_context = interned("compile_context"), device = interned("device"),
-               device_free = interned("device_free"), frames = interned("frames"),
+               device_free = interned("device_free"), frames = interned("frames"), is_asleep = interned("is_asleep"),
                is_expandable = interned("is_expandable"), requested_size = interned("requested_size"),
                scope = interned("scope"), segment_pool_id = interned("segment_pool_id"),
                segment_type = interned("segment_type"), size = interned("size"), state = interned("state"),
@@ -128,6 +128,8 @@ public:
         made[names_.segment_type] = view.is_large ? names_.large : names_.small;
         made[names_.segment_pool_id] = nb::make_tuple(view.pool.first, view.pool.second);
         made[names_.is_expandable] = view.expandable;
+        if (view.asleep)
+            made[names_.is_asleep] = true;
         made[names_.frames] = frames(view.stack);
         made[names_.blocks] = blocks;
         return made;

@@ -35,6 +35,7 @@ template <typename Visitor> void visit(const Statistics &statistics, Visitor &vi
     visitor.add("requested_bytes", statistics.requested_bytes);
     visitor.add("reserved_bytes", statistics.reserved_bytes);
     visitor.add("segment", statistics.segment);
+    visitor.add("sleeping_bytes", statistics.sleeping_bytes);
 }
 
 // The parts of `name`, down to single numbers.

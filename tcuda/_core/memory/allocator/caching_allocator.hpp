@@ -125,6 +125,10 @@ public:
     // Offers the driver the memory again that it failed to take back.
     void retry() { expandable_.retry(); }
 
+    // See ExpandableSegments. The heaps have no other segments.
+    int sleep(const std::vector<Heap *> &heaps, bool *asleep) { return expandable_.sleep(heaps, asleep); }
+    int wake(const std::vector<Heap *> &heaps) { return expandable_.wake(heaps); }
+
     // Tells an observer that no work uses the memory of a pool, in which nothing is live.
     void forget_uses(const Pool &pool) noexcept;
 

@@ -211,7 +211,9 @@ int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from,
     heap.free.erase(head);
     Block *hole = from > head->address ? splitter_.cut(head, from - head->address) : head;
     Block *tail = to < hole->address + hole->size ? splitter_.cut(hole, to - from) : nullptr;
-    if (const int status = memory_.unmap(segment, segment.mappings.find(from))) {
+    const auto mapping = segment.mappings.find(from);
+    const bool asleep = mapping->second.asleep;
+    if (const int status = memory_.unmap(segment, mapping)) {
         if (tail != nullptr)
             splitter_.absorb_after(hole);
         if (hole != head)
@@ -239,11 +241,116 @@ int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from,
     *block = tail;
     splitter_.count(heap, before, after);
     heap.mapped -= to - from;
-    count_reserved(statistics_, *heap.pool, heap.is_large, -static_cast<std::int64_t>(to - from));
+    const auto bytes = -static_cast<std::int64_t>(to - from);
+    if (asleep)
+        statistics_.sleeping_bytes.add(heap.is_large, bytes);
+    else
+        count_reserved(statistics_, *heap.pool, heap.is_large, bytes);
     if (ranges != 0)
         statistics_.segment.add(heap.is_large, ranges);
-    history_.record_segment(Action::segment_unmap, from, to - from, heap.stream, segment.stack);
+    if (asleep)
+        history_.forget(from, to - from);
+    else
+        history_.record_segment(Action::segment_unmap, from, to - from, heap.stream, segment.stack);
     return success;
+}
+
+// Sleeping
+
+int ExpandableSegments::sleep(const std::vector<Heap *> &heaps, bool *asleep) {
+    *asleep = false;
+    const int status = sleep_all(heaps);
+    if (status != success && map_all_again(heaps) == success)
+        return status;
+    *asleep = true;
+    destroy_sleeping(heaps);
+    return status;
+}
+
+// Goes on after a failure, and returns the first one.
+int ExpandableSegments::sleep_all(const std::vector<Heap *> &heaps) {
+    int first = success;
+    const auto note = [&](int status) { first = first == success ? status : first; };
+    for (Heap *heap : heaps) {
+        if (heap->expandable == nullptr)
+            continue;
+        note(unmap_closed_windows(*heap));
+        note(windows_.sleep(*heap));
+        for (auto &[address, mapping] : heap->expandable->mappings) {
+            const bool slept = mapping.asleep;
+            note(memory_.unmap_for_sleep(address, mapping));
+            if (mapping.asleep && !slept)
+                count_sleep(*heap, address, mapping.size, true);
+        }
+    }
+    return first;
+}
+
+// The graphs of a pool may use the addresses of a window that is closed by now.
+int ExpandableSegments::unmap_closed_windows(Heap &heap) {
+    const Segment &segment = *heap.expandable;
+    return heap.pool->captured ? success : windows_.unmap(heap, segment.address, segment.address + segment.size);
+}
+
+// Undoes sleep_all(), with the same memory.
+int ExpandableSegments::map_all_again(const std::vector<Heap *> &heaps) {
+    for (Heap *heap : heaps) {
+        if (heap->expandable == nullptr)
+            continue;
+        for (auto &[address, mapping] : heap->expandable->mappings) {
+            if (!mapping.asleep)
+                continue;
+            if (const int status = memory_.map_again(address, mapping))
+                return status;
+            count_sleep(*heap, address, mapping.size, false);
+        }
+        if (const int status = windows_.wake(*heap))
+            return status;
+    }
+    return success;
+}
+
+void ExpandableSegments::destroy_sleeping(const std::vector<Heap *> &heaps) {
+    for (Heap *heap : heaps)
+        if (heap->expandable != nullptr)
+            for (auto &[address, mapping] : heap->expandable->mappings)
+                memory_.destroy_for_sleep(mapping);
+}
+
+int ExpandableSegments::wake(const std::vector<Heap *> &heaps) {
+    const int status = wake_all(heaps);
+    if (status != success) { // memory that the driver fails to unmap here is there at the next attempt
+        sleep_all(heaps);
+        destroy_sleeping(heaps);
+    }
+    return status;
+}
+
+int ExpandableSegments::wake_all(const std::vector<Heap *> &heaps) {
+    for (Heap *heap : heaps) {
+        if (heap->expandable == nullptr)
+            continue;
+        if (const int status = unmap_closed_windows(*heap))
+            return status;
+        for (auto &[address, mapping] : heap->expandable->mappings) {
+            if (!mapping.asleep)
+                continue;
+            if (const int status = memory_.wake(address, mapping))
+                return status;
+            count_sleep(*heap, address, mapping.size, false);
+        }
+        if (const int status = windows_.wake(*heap))
+            return status;
+    }
+    return success;
+}
+
+void ExpandableSegments::count_sleep(Heap &heap, Address address, std::size_t size, bool falls_asleep) {
+    const auto bytes = static_cast<std::int64_t>(falls_asleep ? size : -size);
+    count_reserved(statistics_, *heap.pool, heap.is_large, -bytes);
+    statistics_.sleeping_bytes.add(heap.is_large, bytes);
+    const Action action = falls_asleep ? Action::segment_unmap : Action::segment_map;
+    history_.record_sleep(action, address, size, heap.stream, heap.expandable->stack);
 }
 
 void ExpandableSegments::remove(Heap &heap) {

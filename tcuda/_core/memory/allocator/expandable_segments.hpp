@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <vector>
 
 #include "driver/driver.hpp"
 #include "memory/allocator/block_splitter.hpp"
@@ -66,6 +67,14 @@ public:
     // driver.
     void remove(Heap &heap);
 
+    // Takes the memory of heaps away, and keeps their addresses and their blocks. Returns a status. After a failure,
+    // the heaps have their memory with its contents, unless the driver fails again: then `*asleep` is true, and the
+    // heaps have lost the memory that the driver has taken back.
+    int sleep(const std::vector<Heap *> &heaps, bool *asleep);
+    // Gives the heaps memory again, at the same addresses and with other contents. Returns a status. After a failure,
+    // the heaps are asleep.
+    int wake(const std::vector<Heap *> &heaps);
+
     // Offers the driver again the memory and the addresses that it failed to take back.
     void retry();
 
@@ -97,6 +106,12 @@ private:
     static std::size_t needed_at(const Block *hole, std::size_t size);
     int grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t limit, StackId stack);
     int fill(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
+    int sleep_all(const std::vector<Heap *> &heaps);
+    int unmap_closed_windows(Heap &heap);
+    int map_all_again(const std::vector<Heap *> &heaps);
+    int wake_all(const std::vector<Heap *> &heaps);
+    void destroy_sleeping(const std::vector<Heap *> &heaps);
+    void count_sleep(Heap &heap, Address address, std::size_t size, bool falls_asleep);
     int release_mapping(Heap &heap, Block **block, Address from, Address to);
 
     const int device_;

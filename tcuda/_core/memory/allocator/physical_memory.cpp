@@ -63,16 +63,60 @@ int PhysicalMemory::unmap(Segment &segment, Address from, Address to) {
 }
 
 int PhysicalMemory::unmap(Segment &segment, Segment::Mappings::iterator mapping) {
-    if (const int status = driver_.unmap(device_, mapping->first, mapping->second.size)) {
+    const bool asleep = mapping->second.asleep;
+    if (const int status = asleep ? success : driver_.unmap(device_, mapping->first, mapping->second.size)) {
         failed_to_unmap_ = true;
         return status;
     }
-    destroy(segment.mappings.extract(mapping));
-    ++statistics_.num_device_free;
+    if (mapping->second.physical != 0)
+        destroy(segment.mappings.extract(mapping));
+    else
+        segment.mappings.erase(mapping);
+    statistics_.num_device_free += !asleep;
     if (segment.mappings.empty())
         emptied_.add(*segment.heap);
     return success;
 }
+
+// Sleeping
+
+int PhysicalMemory::unmap_for_sleep(Address address, Segment::Mapping &mapping) {
+    const int status = mapping.asleep ? success : driver_.unmap(device_, address, mapping.size);
+    if (status == success && !std::exchange(mapping.asleep, true))
+        ++statistics_.num_device_free;
+    return status;
+}
+
+int PhysicalMemory::map_again(Address address, Segment::Mapping &mapping) {
+    const int status = driver_.map(device_, address, mapping.size, mapping.physical);
+    if (status == success) {
+        mapping.asleep = false;
+        ++statistics_.num_device_alloc;
+    }
+    return status;
+}
+
+void PhysicalMemory::destroy_for_sleep(Segment::Mapping &mapping) {
+    if (mapping.asleep && mapping.physical != 0 && driver_.destroy(device_, mapping.physical) == success)
+        mapping.physical = 0;
+}
+
+int PhysicalMemory::wake(Address address, Segment::Mapping &mapping) {
+    if (!mapping.asleep)
+        return success;
+    if (mapping.physical == 0)
+        if (const int status = driver_.create(device_, mapping.size, &mapping.physical)) {
+            mapping.physical = 0;
+            return status;
+        }
+    mapping.number = next_number();
+    const int status = map_again(address, mapping);
+    if (status != success)
+        destroy_for_sleep(mapping);
+    return status;
+}
+
+// Failures
 
 void PhysicalMemory::destroy(Segment::Mappings::node_type mapping) {
     if (driver_.destroy(device_, mapping.mapped().physical) != success)

@@ -30,6 +30,15 @@ public:
     int unmap(Segment &segment, Address from, Address to);
     int unmap(Segment &segment, Segment::Mappings::iterator mapping);
 
+    // Takes the memory of a mapping away and keeps the addresses, in two steps: after the first one, map_again() brings
+    // the same memory back. Memory that the driver fails to destroy in the second step is mapped again by wake(). Both
+    // entries do nothing to a mapping that is asleep, and wake() does nothing to any other. Each returns a status.
+    int unmap_for_sleep(Address address, Segment::Mapping &mapping);
+    int map_again(Address address, Segment::Mapping &mapping);
+    void destroy_for_sleep(Segment::Mapping &mapping);
+    // Maps memory with other contents at the addresses.
+    int wake(Address address, Segment::Mapping &mapping);
+
     // Whether the driver may have failed to unmap memory since the last call.
     bool forget_failures() { return std::exchange(failed_to_unmap_, false); }
 

@@ -14,6 +14,7 @@
 namespace tcuda {
 
 class ExternalSource;
+class HostCopy;
 
 using PoolId = std::pair<std::uint64_t, std::uint64_t>;
 constexpr PoolId common_pool{0, 0}; // the pool of all allocations that no other pool takes
@@ -30,12 +31,18 @@ struct Pool {
     std::shared_ptr<ExternalSource> library; // gives the segments; null if the driver gives them
     bool split = true;
     bool use_on_oom = false; // an allocation outside the pool may take free memory of the pool before it fails
+    bool owned = false;      // the program has an object of the pool; see Pools::sleepers()
+    // Whether the addresses of the pool have memory. `moving`: a thread changes that, and the pool hands out no memory
+    // and gives none back, as long as the lock is given back in the middle.
+    enum class Rest : std::uint8_t { awake, moving, asleep };
+    Rest rest = Rest::awake;
+    std::shared_ptr<HostCopy> contents; // of a pool that is asleep; null if the contents are dropped
     std::vector<std::unique_ptr<Heap>> heaps;
     AddressMap<Heap> by_stream;
-    OwnerlessHeaps ownerless;    // the heaps of destroyed streams
-    InheritedHeaps inherited;    // adopted heaps that may have memory which was not used since the adoption
+    OwnerlessHeaps ownerless; // the heaps of destroyed streams
+    InheritedHeaps inherited; // adopted heaps that may have memory which was not used since the adoption
     AdoptableHeaps adoptable[2]; // ownerless heaps without live blocks, small and large requests, the oldest first
-    Links<Pool> unused;          // in a list of Pools
+    Links<Pool> unused; // in a list of Pools
     PooledCounter *reserved = nullptr; // the reserved bytes of the pools of this number; null for the common pool
 };
 

@@ -20,6 +20,7 @@ struct Segment {
         std::size_t size;
         Physical physical;
         std::uint64_t number = 0; // see Sharing::youngest
+        bool asleep = false;      // the addresses have no memory until the pool wakes; see PhysicalMemory::sleep()
     };
     using Mappings = std::map<Address, Mapping>;
 

@@ -261,15 +261,22 @@ int Windows::map(Window &window, const Pieces &pieces) {
 int Windows::unmap(Window &window) {
     auto &mappings = window.segment.mappings;
     for (auto mapping = mappings.begin(); mapping != mappings.end();) {
-        if (const int status = driver_.unmap(device_, mapping->first, mapping->second.size)) {
+        if (const int status = unmap(*mapping)) {
             window.broken = true;
             return status;
         }
-        ++statistics_.num_device_free;
         history_.forget(mapping->first, mapping->second.size);
         mapping = mappings.erase(mapping);
     }
     return success;
+}
+
+int Windows::unmap(Segment::Mappings::value_type &mapping) {
+    if (mapping.second.asleep)
+        return success;
+    const int status = driver_.unmap(device_, mapping.first, mapping.second.size);
+    statistics_.num_device_free += status == success;
+    return status;
 }
 
 // Gives the addresses of an unmapped window back.
@@ -311,6 +318,50 @@ void Windows::unmap_stale(Heap &heap, std::uint64_t settled) {
     }
     heap.windows.resize(kept);
 }
+
+// Sleeping
+
+int Windows::sleep(Heap &heap) {
+    int first = success;
+    for (const auto &window : heap.windows)
+        for (auto &mapping : window->segment.mappings) {
+            const int status = unmap(mapping);
+            mapping.second.asleep = status == success;
+            first = first == success ? status : first;
+        }
+    return first;
+}
+
+int Windows::wake(Heap &heap) {
+    const auto &homes = heap.expandable->mappings;
+    for (const auto &window : heap.windows) {
+        auto range = window->ranges.begin();
+        Address home = range->begin;
+        for (auto &[address, mapping] : window->segment.mappings) {
+            if (home == range->end)
+                home = (++range)->begin;
+            const Segment::Mapping &at_home = homes.at(home);
+            home += mapping.size;
+            // A window that the driver failed to unmap may still show the memory from before.
+            if (!mapping.asleep && mapping.number > at_home.number)
+                continue;
+            int status = mapping.asleep ? success : driver_.unmap(device_, address, mapping.size);
+            if (status == success) {
+                mapping.asleep = true;
+                status = driver_.map(device_, address, mapping.size, at_home.physical);
+            }
+            if (status != success)
+                return status;
+            mapping.asleep = false;
+            mapping.physical = at_home.physical;
+            mapping.number = PhysicalMemory::next_number();
+            ++statistics_.num_device_alloc;
+        }
+    }
+    return success;
+}
+
+// Failures
 
 void Windows::retry() {
     for (std::size_t at = unreleased_.size(); at-- > 0;) {

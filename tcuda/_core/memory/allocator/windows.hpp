@@ -62,6 +62,12 @@ public:
     // to unmap stays, and so do its pieces.
     int unmap(Heap &heap, Address from, Address to);
 
+    // Takes the memory of all windows away, and keeps their addresses. Goes on after a failure, and returns the first
+    // one.
+    int sleep(Heap &heap);
+    // Maps the memory of the homes at the addresses of the windows. Returns a status.
+    int wake(Heap &heap);
+
     // Offers the driver again the windows and the addresses that it failed to take back.
     void retry();
 
@@ -100,6 +106,7 @@ private:
     int map(Window &window, const Pieces &pieces);
     int unmap(Window &window);
     void let_go(std::unique_ptr<Window> window);
+    int unmap(Segment::Mappings::value_type &mapping);
 
     const int device_;
     Driver &driver_;

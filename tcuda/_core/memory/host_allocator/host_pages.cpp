@@ -13,6 +13,8 @@
 namespace tcuda {
 namespace {
 
+constexpr std::size_t huge_page = std::size_t(2) << 20;
+
 void touch(char *pages, std::size_t begin, std::size_t end) {
     for (std::size_t at = begin; at < end; at += host_page)
         static_cast<volatile char *>(pages)[at] = 0;
@@ -24,6 +26,9 @@ Address map_host_pages(std::size_t size, unsigned threads) {
     void *const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
         return 0;
+    // Large pages take less time to touch and to lock. A system without them refuses the advice.
+    if (size >= huge_page)
+        madvise(mapped, size, MADV_HUGEPAGE);
     char *const pages = static_cast<char *>(mapped);
     const std::size_t part = rounded_to((size + threads - 1) / threads, host_page);
     std::vector<std::thread> others;

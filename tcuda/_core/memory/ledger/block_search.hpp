@@ -37,6 +37,11 @@ public:
 
     // The block, allocated or free, that contains `address`. May throw std::bad_alloc.
     std::optional<FoundBlock> around(Address address);
+    // The pool of that block; null if there is no block, or if the block belongs to no pool.
+    const Pool *pool_around(Address address) {
+        const Block *found = find(address);
+        return found == nullptr ? nullptr : found->pool;
+    }
 
 private:
     const Block *find(Address address);

@@ -84,8 +84,15 @@ Address DeviceLedger::allocate(std::size_t size, Stream stream, const std::share
     }
 }
 
+// Throws PoolAsleep. Called again after each time without the lock, in which the pool may have fallen asleep.
+void DeviceLedger::check_awake(const Pool &pool) const {
+    if (pool.rest != Pool::Rest::awake)
+        throw PoolAsleep(device_, pool.id);
+}
+
 // Takes free memory. Makes room in the table of live blocks before, so that nothing can fail once the block is taken.
 Block *DeviceLedger::take(Pool &pool, Stream stream, std::size_t size) {
+    check_awake(pool);
     live_.reserve_one();
     return native_.take(pool, stream, size);
 }
@@ -102,6 +109,7 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
     if (is_short) {
         if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size))
             reclaimer_.unmap_idle_windows(lock, *heap);
+        check_awake(pool);
         if (native_.make_window(pool, stream, size))
             if (Block *block = take(pool, stream, size))
                 return block;
@@ -137,6 +145,7 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
 
 // Takes a block from a new segment; null if there is no memory for one.
 Block *DeviceLedger::grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId noted) {
+    check_awake(pool);
     if (pool.library != nullptr)
         return external_.grow(lock, pool, stream, size, noted) ? take(pool, stream, size) : nullptr;
     const int status = native_.grow(pool, stream, size, limit_.bytes(lock), noted);
@@ -273,12 +282,40 @@ StackId DeviceLedger::stack_of(Address address) {
 bool DeviceLedger::can_move(Address address) {
     const Lock lock(mutex_);
     const Block *block = live_.find_allocated(address);
-    return block != nullptr && block->holds == 0 && (block->pool == nullptr || block->pool == &pools_.common());
+    return block != nullptr && block->holds == 0 &&
+           (block->pool == nullptr || (block->pool == &pools_.common() && block->pool->rest == Pool::Rest::awake));
 }
 
 std::optional<FoundBlock> DeviceLedger::block_at(Address address) {
     const Lock lock(mutex_);
     return search_.around(address);
+}
+
+// Sleeping
+
+Sleeper::Refusal DeviceLedger::sleep(PoolId id, bool keep, const std::vector<Address> &shared) {
+    Lock lock(mutex_);
+    const Sleeper::Refusal refusal = sleeper_.sleep(lock, id, keep, shared);
+    if (refusal == Sleeper::Refusal::none && id == common_pool) // pools that nobody uses have free memory only
+        reclaimer_.give_back_everything(lock, nullptr);
+    return refusal;
+}
+
+bool DeviceLedger::wake(PoolId id, Sleeper::Lack *lack, Sleeper::Refusal *refusal) {
+    Lock lock(mutex_);
+    return sleeper_.wake(lock, id, lack, refusal);
+}
+
+bool DeviceLedger::is_asleep(PoolId id) {
+    const Lock lock(mutex_);
+    return sleeper_.is_asleep(id);
+}
+
+// The number of the pool that is asleep and whose block contains `address`. Nothing if there is none.
+std::optional<PoolId> DeviceLedger::sleeping_pool(Address address) {
+    const Lock lock(mutex_);
+    const Pool *pool = search_.pool_around(address);
+    return pool == nullptr || pool->rest == Pool::Rest::awake ? std::nullopt : std::optional(pool->id);
 }
 
 // Memory in several processes
@@ -288,6 +325,8 @@ std::optional<Sharing> DeviceLedger::sharing_of(Address address) {
     const Block *block = live_.find_allocated(address);
     if (block == nullptr)
         return std::nullopt;
+    if (block->pool != nullptr)
+        check_awake(*block->pool);
     Sharing found;
     found.block = {address, block->size};
     if (!stream_is_gone(block))
@@ -319,14 +358,18 @@ int DeviceLedger::export_piece(Address address) {
     Lock lock(mutex_);
     lock.leave_interpreter();
     Physical physical = 0;
+    const Heap *heap = nullptr;
     bool known = false;
     native_.each_segment([&](const Segment *segment) {
         const auto piece = segment->mappings.find(address);
         if (piece == segment->mappings.end())
             return;
         physical = piece->second.physical;
+        heap = segment->heap;
         known = true;
     });
+    if (heap != nullptr)
+        check_awake(*heap->pool);
     int descriptor = -1;
     const int status = known ? driver_.export_physical(device_, physical, &descriptor) : invalid_value;
     if (status != success)
@@ -393,6 +436,15 @@ bool DeviceLedger::is_capturing() {
     if (!live_.ever_used() && !streams_.any([](Stream) { return true; }))
         return false;
     return progress_.is_capturing(lock);
+}
+
+void DeviceLedger::wait_for_work() {
+    if (shutdown_.is_closed())
+        return;
+    Lock lock(mutex_);
+    lock.leave_interpreter();
+    if (live_.ever_used() || streams_.any([](Stream) { return true; }))
+        progress_.synchronize_device(lock, nullptr);
 }
 
 // Captures
@@ -483,13 +535,16 @@ void DeviceLedger::release_own(Lock &lock, std::list<GraphHolds::Hold> &own, boo
 
 void DeviceLedger::create_pool(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
     const Lock lock(mutex_);
-    pools_.open(id, std::move(library), split, use_on_oom);
+    pools_.open(id, std::move(library), split, use_on_oom).owned = true;
 }
 
 void DeviceLedger::release_pool(PoolId id) {
     Lock lock(mutex_);
-    note_replays(pools_.at(id));
-    if (!pools_.release(id))
+    Pool &pool = pools_.at(id);
+    note_replays(pool);
+    const bool last = pools_.release(id);
+    pool.owned = false;
+    if (!last)
         return;
     if (!captures_.any() && checkpoint_.advance(lock))
         settle_replays(lock);

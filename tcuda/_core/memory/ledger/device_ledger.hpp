@@ -39,6 +39,7 @@
 #include "memory/ledger/segment_view.hpp"
 #include "memory/ledger/sharing.hpp"
 #include "memory/ledger/shutdown.hpp"
+#include "memory/ledger/sleeper.hpp"
 #include "memory/ledger/stream_progress.hpp"
 #include "memory/ledger/stream_waits.hpp"
 #include "memory/records/history.hpp"
@@ -97,6 +98,8 @@ public:
 
     // Whether a stream of the device captures, as far as the ledger knows the streams.
     bool is_capturing();
+    // Waits for all work of the device, unless a stream captures or the ledger has never used the device.
+    void wait_for_work();
 
     // Captures. All allocations on the streams of a capture go to a pool, which is made if there is none. Other memory
     // that this thread frees keeps its contents until the capture ends, because the graph may read it. The graph is a
@@ -126,6 +129,12 @@ public:
     // a number. A call that ends no use does nothing.
     void begin_pool(PoolId id, std::uint64_t use = 0);
     void end_pool(PoolId id, std::uint64_t use = 0) noexcept;
+
+    // See Sleeper.
+    Sleeper::Refusal sleep(PoolId id, bool keep, const std::vector<Address> &shared);
+    bool wake(PoolId id, Sleeper::Lack *lack, Sleeper::Refusal *refusal);
+    bool is_asleep(PoolId id);
+    std::optional<PoolId> sleeping_pool(Address address);
 
     // Memory in several processes
 
@@ -214,6 +223,7 @@ public:
 
 private:
     StackId caller_stack(StackId noted) const;
+    void check_awake(const Pool &pool) const;
     Block *take(Pool &pool, Stream stream, std::size_t size);
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
@@ -261,6 +271,8 @@ private:
     GraphHolds holds_{device_, observer_, live_, waits_, checkpoint_};
     Reclaimer reclaimer_{settings_, shutdown_, native_,   pools_,      external_,  reported_,
                          limit_,    streams_,  progress_, checkpoint_, statistics_};
+    Sleeper sleeper_{device_, driver_,   native_,   pools_,     external_,  live_,
+                     limit_,  captures_, progress_, reclaimer_, statistics_};
 };
 
 } // namespace tcuda

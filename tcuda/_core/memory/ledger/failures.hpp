@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "driver/driver.hpp"
+#include "memory/allocator/pool.hpp"
 
 namespace tcuda {
 
@@ -24,6 +25,14 @@ struct DriverError : std::exception {
     int status;
     const char *call;
     const char *what() const noexcept override { return call; }
+};
+
+// The pool of an allocation is asleep, or a thread puts the pool to sleep or wakes the pool.
+struct PoolAsleep : std::exception {
+    PoolAsleep(int device, PoolId pool) : device(device), pool(pool) {}
+    int device;
+    PoolId pool;
+    const char *what() const noexcept override { return "the pool is asleep"; }
 };
 
 // A library returned memory that is still in use.

@@ -71,6 +71,15 @@ public:
     void enable_caching(bool enabled) { caching_.store(enabled, std::memory_order_relaxed); }
     bool caching() const { return caching_.load(std::memory_order_relaxed); }
 
+    // See Sleeper::sleep(). Waits for the work of all devices, because each may use the memory of its peers.
+    Sleeper::Refusal sleep(int device, PoolId id, bool keep, const std::vector<Address> &shared) {
+        if (std::any_of(ledgers_.begin(), ledgers_.end(), [](const auto &ledger) { return ledger->is_capturing(); }))
+            return Sleeper::Refusal::capture;
+        for (const auto &ledger : ledgers_)
+            ledger->wait_for_work();
+        return of(device).sleep(id, keep, shared);
+    }
+
     // Captures, on the streams of all devices. prepare_capture() is called before `stream` begins to capture, and
     // begin_capture() after that. The result is the number of the capture.
     void prepare_capture() {

@@ -9,6 +9,8 @@ namespace tcuda {
 // use the memory also after the arrays of the capture are gone. A race detector would take the fill for work of the
 // program.
 void Poison::fill(Lock &lock, const Block *block) {
+    if (block->pool != nullptr && block->pool->rest != Pool::Rest::awake)
+        return;
     const bool of_graph = block->capture != 0 || (block->pool != nullptr && block->pool->captured);
     if (of_graph || captures_.any() || stream_is_gone(block) || shutdown_.is_closed() ||
         observer_.load(std::memory_order_relaxed) != nullptr)

@@ -9,6 +9,15 @@
 
 namespace tcuda {
 
+std::vector<Pool *> Pools::sleepers(PoolId id) {
+    std::vector<Pool *> found{&at(id)};
+    if (id == common_pool)
+        for (const auto &[key, pool] : private_)
+            if (!pool->owned && pool->library == nullptr && (pool->uses != 0 || pool->live != 0))
+                found.push_back(pool.get());
+    return found;
+}
+
 Pool &Pools::open_for_capture(PoolId id) {
     reserved_.try_emplace(id); // takes the host memory first, so that nothing can fail in between
     const auto known = private_.find(id);
@@ -34,7 +43,8 @@ Pool &Pools::open_for_capture(PoolId id) {
 bool Pools::keep_spare(Pool &pool, std::uint64_t settled) {
     constexpr std::size_t most_bytes = 2 << 20; // the segment of small requests
     const bool is_plain = pool.captured && pool.library == nullptr && pool.split && !pool.use_on_oom;
-    if (spare_ != nullptr || !is_plain || pool.uses != 0 || pool.pins != 0 || pool.live != 0)
+    if (spare_ != nullptr || !is_plain || pool.rest != Pool::Rest::awake || pool.uses != 0 || pool.pins != 0 ||
+        pool.live != 0)
         return false;
     std::size_t bytes = 0;
     bool is_idle = true;
@@ -124,7 +134,7 @@ bool Pools::release(PoolId id) {
 
 Block *Pools::take_on_oom(Stream stream, std::size_t size) {
     for (const auto &[id, pool] : private_)
-        if (pool->use_on_oom)
+        if (pool->use_on_oom && pool->rest == Pool::Rest::awake)
             if (Block *block = native_.take(*pool, stream, size))
                 return block;
     return nullptr;

@@ -23,8 +23,20 @@ public:
     // The pool of all allocations that no other pool takes. The other pools are private.
     Pool &common() { return common_; }
 
+    // The pools that sleep together: the pool of this number; or the common pool, and all pools that are in use and of
+    // which the program has no object, such as those of graphs. Throws std::out_of_range if there is none.
+    std::vector<Pool *> sleepers(PoolId id);
+
     // The pool of this number. Throws std::out_of_range if there is none.
     Pool &at(PoolId id) { return id == common_pool ? common_ : *private_.at(id); }
+
+    // The same; null if there is none.
+    const Pool *find(PoolId id) const {
+        if (id == common_pool)
+            return &common_;
+        const auto known = private_.find(id);
+        return known == private_.end() ? nullptr : known->second.get();
+    }
 
     // Adds a user to a pool. The pool is made, with these properties, if there is none of this number. A device may
     // still run the graphs of a pool that graphs have used and released. So such a pool loses its number to a new pool.

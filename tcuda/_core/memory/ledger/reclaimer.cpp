@@ -148,6 +148,8 @@ std::vector<Reclaimer::Candidate> Reclaimer::candidates(const Stream *current, F
             heap.pool->inherited.remove(heap);
     };
     const auto add = [&](Pool &pool) {
+        if (pool.rest == Pool::Rest::moving)
+            return;
         if (from == From::destroyed_streams) {
             pool.ownerless.each(add_heap);
             pool.inherited.each(add_inherited);

@@ -27,6 +27,7 @@ struct SegmentView {
     PoolId pool;
     StackId stack;
     std::vector<BlockView> blocks;
+    bool asleep = false;
 };
 
 } // namespace tcuda

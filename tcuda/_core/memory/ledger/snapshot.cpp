@@ -34,7 +34,8 @@ void add_native_segments(const CachingAllocator &native, const PoolId *only, std
                                  segment->expandable,
                                  heap.pool->id,
                                  segment->stack,
-                                 {}});
+                                 {},
+                                 heap.pool->rest == Pool::Rest::asleep});
             open = true;
             views.back().size += block->size;
             views.back().blocks.push_back(view_of(block));

@@ -84,6 +84,12 @@ public:
         record(action, address, size, stream, own);
     }
 
+    // The same for memory of live blocks, which keep their addresses and their accesses. So the observer hears nothing.
+    void record_sleep(Action action, Address address, std::size_t size, Stream stream, StackId own) noexcept {
+        changes_.note(action == Action::segment_map, size);
+        note_move(action, address, size, stream, own);
+    }
+
     // The same as record() for memory that comes to other addresses. The observer hears nothing, because the accesses
     // of the memory that is still mapped stay of interest.
     void note_move(Action action, Address address, std::size_t size, Stream stream, StackId own,

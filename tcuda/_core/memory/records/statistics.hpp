@@ -55,7 +55,7 @@ struct PooledCounter {
 // The names are those of memory_stats(). docs/memory.md describes each of them.
 struct Statistics {
     PooledCounter active, active_bytes, allocated_bytes, allocation, inactive_split, inactive_split_bytes,
-        requested_bytes, reserved_bytes, segment;
+        requested_bytes, reserved_bytes, segment, sleeping_bytes;
     Counter oversize_allocations, oversize_segments;
     std::int64_t max_split_size = -1, num_alloc_retries = 0, num_device_alloc = 0, num_device_free = 0,
                  num_oom_rejections = 0, num_ooms = 0, num_sync_all_streams = 0;
@@ -64,8 +64,9 @@ struct Statistics {
     std::size_t reserved() const { return static_cast<std::size_t>(reserved_bytes.all.current); }
 
     template <typename Visit> void each_counter(Visit visit) {
-        for (PooledCounter *counter : {&active, &active_bytes, &allocated_bytes, &allocation, &inactive_split,
-                                       &inactive_split_bytes, &requested_bytes, &reserved_bytes, &segment})
+        for (PooledCounter *counter :
+             {&active, &active_bytes, &allocated_bytes, &allocation, &inactive_split, &inactive_split_bytes,
+              &requested_bytes, &reserved_bytes, &segment, &sleeping_bytes})
             counter->each(visit);
         visit(oversize_allocations);
         visit(oversize_segments);

@@ -91,6 +91,9 @@ void bind_emulated_memory(nb::module_ &module) {
              "Return the start and the end of a few ranges, in which the memory lies that :meth:`block_at` knows.")
         .def("is_unmapped", &EmulatedMemory::is_unmapped, nb::arg("address"),
              "Return whether ``address`` is reserved and not mapped.")
+        .def_prop_ro(
+            "unmaps", [](const EmulatedMemory &) { return EmulatedMemory::unmaps(); },
+            "The number of times that memory of any device was unmapped; until it grows, mapped addresses stay mapped.")
         .def("descriptor", &EmulatedMemory::descriptor,
              "Return the descriptor of the file in which the memory lies, or -1 if the memory is private.")
         .def("place_of", place_of, nb::arg("address"),

@@ -72,6 +72,11 @@ public:
         return map(device, address, size, physical);
     }
     int unmap_imported(int device, Address address, std::size_t size) override { return unmap(device, address, size); }
+    int copy(int, Address to, Address from, std::size_t size) override {
+        std::memcpy(host_pointer(to), host_pointer(from), size);
+        return success;
+    }
+    int finish_copies(int) override { return success; }
     // Pages of the process. A subclass knows what page-locked memory means.
     int host_allocate(std::size_t size, Address *address) override {
         *address = 0;

@@ -427,6 +427,7 @@ bool EmulatedMemory::unmap(std::uintptr_t address, std::size_t size) {
         keep(Return::unmap, address, size);
     drop(*found->second.physical);
     mappings_.erase(found);
+    unmaps_.fetch_add(1, std::memory_order_relaxed);
     return true;
 }
 

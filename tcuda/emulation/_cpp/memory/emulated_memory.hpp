@@ -73,6 +73,8 @@ public:
 
     // Whether `address` is reserved and not mapped.
     bool is_unmapped(std::uintptr_t address) const;
+    // How often memory of any device was unmapped. As long as the number stays, mapped addresses stay mapped.
+    static std::size_t unmaps() { return unmaps_.load(std::memory_order_relaxed); }
 
     // Blocks in several processes. The descriptor of the file is -1 if the memory is private.
     int descriptor();
@@ -151,6 +153,7 @@ private:
     const std::size_t limit_;
     mutable std::atomic<unsigned> owner_{nobody}; // forks() in the process that used the memory first
     mutable std::mutex mutex_;
+    static inline std::atomic<std::size_t> unmaps_{0};
     bool asked_file_ = false;
     std::shared_ptr<SharedFile> file_;
     std::unique_ptr<EmulatedArena> arena_;

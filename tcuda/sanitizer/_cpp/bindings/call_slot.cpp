@@ -1,12 +1,18 @@
 #include "sanitizer/_cpp/bindings/call_slot.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <stdexcept>
+
+#include "bindings/python/owned.hpp"
+#include "bindings/python/python_calls.hpp"
 
 namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
+
+std::atomic<PyObject *> call_check{nullptr};
 
 // The place of a slot in a type object, which is opaque in the stable ABI. The place is the same for all types. Null if
 // more than one place, or no place, has the function.
@@ -25,6 +31,20 @@ void **place_of_slot(PyTypeObject *type, void *function) {
 }
 
 } // namespace
+
+// The function is kept for ever, because another thread may be about to call the function.
+void check_calls(nb::object function) {
+    PyObject *const wanted = function.is_none() ? nullptr : function.release().ptr();
+    call_check.store(wanted, std::memory_order_release);
+}
+
+bool passes_check(PyObject *positional, PyObject *named) {
+    PyObject *const check = call_check.load(std::memory_order_acquire);
+    if (check == nullptr)
+        return true;
+    const Owned arguments(PyTuple_Pack(2, positional, named == nullptr ? Py_None : named));
+    return arguments && done(call(check, arguments.get()));
+}
 
 CallSlot call_slot_of(nb::handle type) {
     auto *const python_type = reinterpret_cast<PyTypeObject *>(type.ptr());

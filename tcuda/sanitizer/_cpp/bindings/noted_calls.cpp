@@ -296,6 +296,8 @@ PyObject *call_noted(PyObject *function, PyObject *positional, PyObject *named) 
     const Shared type = noted_type();
     if (type == nullptr) // the slot was read before it was put back
         return call_original(last_original, function, positional, named);
+    if (!passes_check(positional, named))
+        return nullptr;
     watch::CallNotes notes;
     std::optional<StackOfCall> stack;
     try {

@@ -39,6 +39,8 @@ const FollowedType *followed_type(PyTypeObject *type) {
 }
 
 PyObject *call_with_stack(PyObject *object, PyObject *positional, PyObject *named) {
+    if (!passes_check(positional, named))
+        return nullptr;
     std::optional<StackOfCall> stack;
     try {
         if (notes_stacks.load(std::memory_order_relaxed))

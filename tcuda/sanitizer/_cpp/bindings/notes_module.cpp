@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "sanitizer/_cpp/bindings/call_slot.hpp"
 #include "sanitizer/_cpp/bindings/noted_calls.hpp"
 #include "sanitizer/_cpp/bindings/noted_stacks.hpp"
 #include "sanitizer/_cpp/bindings/python_notes.hpp"
@@ -65,6 +66,15 @@ void bind_notes(nb::module_ &module) {
     Raises:
         RuntimeError: Python's type has no slot for calls, or there are too many types.)");
     module.def("stop_noting_stacks", stop_noting_stacks, "End the notes of :func:`note_stacks_of` for all types.");
+    module.def("check_calls", check_calls, nb::arg("function").none(),
+               nb::sig("def check_calls(function: Callable[[tuple[tuple[Any, ...], dict[str, Any] | None]], object] | "
+                       "None) -> None"),
+               R"(
+    Call a function before each call that :func:`note_calls` or :func:`note_stacks_of` follows.
+
+    Args:
+        function: A function that takes the positional arguments and the named arguments of the call. An exception of
+            the function refuses the call. None ends that.)");
     module.def("forget_prepared_calls", forget_prepared_calls, "Let :func:`note_calls` prepare all objects again.");
 }
 

@@ -1,0 +1,273 @@
+"""Pools that sleep, and two processes that share a device by turns: ``python bench/sleeping.py``.
+
+The first table has the seconds to put arrays to sleep and to wake them, beside plain copies of the same bytes between
+the device and page-locked memory: without the time to page-lock the memory, and with that time. In the second part, two
+processes take turns, each of which needs most of the device. Their bytes must be those of the same programs that run
+alone.
+
+On a machine with one H200::
+
+    python bench/sleeping.py --gib 60 --turns 100 --device-gib 8
+
+``--device-gib`` makes the device of the second part smaller, because the contents of both processes are on the host for
+a moment, and because each turn copies them twice. 0 leaves the device as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from chosen_runtime import ON_CUDA
+from machine import machine
+from table import plain
+
+import tcuda
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB, GIB = 1 << 20, 1 << 30
+PART = 512 * MIB if ON_CUDA else 8 * MIB  # the bytes of an array
+FACTOR, STEP = 1_664_525, 1_013_904_223  # of a linear congruential generator, which no error leaves unchanged
+
+
+class Times(NamedTuple):
+    """Seconds to the host and back to the device."""
+
+    to_host: float
+    to_device: float
+
+    @property
+    def total(self) -> float:
+        return self.to_host + self.to_device
+
+
+def timed(work: Callable[[], object]) -> float:
+    tcuda.synchronize()
+    begin = time.perf_counter()
+    work()
+    tcuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def fill(size: int, seed: int) -> list[Any]:
+    """Return arrays of ``size`` bytes in all, whose elements differ."""
+    made = []
+    for number in range(0, size, PART):
+        array = tcuda.xp.arange(min(PART, size - number) // 4, dtype="uint32")
+        array += seed * 977 + number // PART
+        made.append(array)
+    return made
+
+
+def advance(arrays: list[Any]) -> None:
+    """Change every element, in place."""
+    for array in arrays:
+        array *= FACTOR
+        array += STEP
+
+
+def digest(arrays: list[Any]) -> str:
+    """Return a hash of all bytes, and bring them to the host in small parts."""
+    found = hashlib.blake2b()
+    for array in arrays:
+        for begin in range(0, array.size, 4 * MIB):
+            found.update(np.ascontiguousarray(array[begin : begin + 4 * MIB].get()))
+    return found.hexdigest()
+
+
+# One process
+
+
+def copies(arrays: list[Any], *, with_locking: bool) -> Times:
+    """Return the times of plain copies to page-locked memory and back."""
+    host: list[Any] = []
+
+    def lock() -> None:
+        host.extend(tcuda.memory.empty_pinned(array.shape, array.dtype) for array in arrays)
+
+    def unlock() -> None:
+        host.clear()
+        tcuda.memory.empty_host_cache()
+
+    def copy(targets: list[Any], sources: list[Any]) -> None:
+        for target, source in zip(targets, sources, strict=True):
+            tcuda.memory.copy_async(target, source)
+        tcuda.synchronize()
+
+    if with_locking:
+        return Times(
+            timed(lambda: (lock(), copy(host, arrays))),
+            timed(lambda: (copy(arrays, host), unlock())),
+        )
+    lock()
+    made = Times(timed(lambda: copy(host, arrays)), timed(lambda: copy(arrays, host)))
+    unlock()
+    return made
+
+
+def sleeps(pool: tcuda.MemPool, *, keep: bool) -> Times:
+    """Return the times of a sleep and of a wake."""
+    return Times(timed(lambda: pool.sleep(keep)), timed(pool.wake))
+
+
+def one_process(size: int, rounds: int) -> None:
+    pool = tcuda.MemPool()
+    with tcuda.use_mem_pool(pool):
+        arrays = fill(size, 1)
+    before = digest(arrays)
+    works: dict[str, Callable[[], Times]] = {
+        "plain copies": lambda: copies(arrays, with_locking=False),
+        "plain copies, locking included": lambda: copies(arrays, with_locking=True),
+        "sleep and wake": lambda: sleeps(pool, keep=True),
+    }
+    best: dict[str, Times] = {}
+    for _ in range(rounds):
+        for name, work in works.items():
+            best[name] = min(best.get(name, Times(1e9, 1e9)), work(), key=lambda times: times.total)
+    assert digest(arrays) == before, "the bytes have changed"
+    best["sleep(keep=False) and wake"] = min(
+        (sleeps(pool, keep=False) for _ in range(rounds)), key=lambda times: times.total
+    )
+    rows = [["", "to the host", "to the device", "both"]]
+    rows += [[name, *(f"{value:.3f} s" for value in (*times, times.total))] for name, times in best.items()]
+    print(f"{size / GIB:.3g} GiB, the best of {rounds} rounds, all bytes the same:\n{plain(rows)}")
+    kept, locked, copied = (
+        best[name].total for name in ("sleep and wake", "plain copies, locking included", "plain copies")
+    )
+    print(f"sleep and wake take {kept / locked:.2f} of plain copies with locking, {kept / copied:.2f} of copies alone")
+
+
+# Two processes
+
+
+def worker(size: int, seed: int) -> None:
+    """Do what the lines of the input ask for: ``turn``, ``digest`` or the end."""
+    pool = tcuda.MemPool()
+    arrays: list[Any] = []
+    graph = tcuda.CUDAGraph()
+    for line in sys.stdin:
+        command = line.strip()
+        if command == "warm":
+            advance(fill(4096, seed))  # compiles the kernels, and makes the context
+            tcuda.empty_cache()
+            print("ready", flush=True)
+            continue
+        if command == "turn" and not arrays:
+            with tcuda.use_mem_pool(pool):
+                arrays = fill(size, seed)
+            with tcuda.graph(graph, pool=pool.id):
+                advance(arrays)
+        else:
+            pool.wake()
+        if command == "digest":
+            print(digest(arrays), flush=True)
+        else:
+            graph.replay()
+            tcuda.synchronize()
+        if command != "digest":
+            pool.sleep()
+            print("done", flush=True)
+    graph.reset()
+
+
+class Worker:
+    """A process that takes turns."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        command = [sys.executable, str(Path(__file__)), "--worker", json.dumps([size, seed])]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, command: str) -> str:
+        to, back = self._pipes()
+        print(command, file=to, flush=True)
+        answer = back.readline().strip()
+        assert answer, "a worker has ended with an error"
+        return answer
+
+    def end(self) -> None:
+        to, _ = self._pipes()
+        to.close()
+        assert self._process.wait() == 0
+
+    def _pipes(self) -> tuple[IO[str], IO[str]]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        return self._process.stdin, self._process.stdout
+
+
+def room_of_host() -> int:
+    """Return the bytes of the host that new memory can use."""
+    with Path("/proc/meminfo").open(encoding="ascii") as lines:
+        kib = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+    return int(kib) * 1024
+
+
+def take_turns(turns: int, share: float, device: float) -> None:
+    workers = [Worker(0, 0), Worker(0, 0)]  # to find out how much memory the contexts of two processes leave
+    for each in workers:
+        each.ask("warm")
+    free = tcuda.mem_get_info()[0]
+    for each in workers:
+        each.end()
+    wanted = min(free, int(device * GIB) if device else free, int(room_of_host() * 0.45 / share))
+    size = int(wanted * share) // (2 * MIB) * 2 * MIB
+    ballast = []
+    left = free - wanted
+    while left >= 2 * MIB:
+        ballast.append(tcuda.xp.empty(min(PART, left), "u1"))
+        left -= ballast[-1].nbytes
+    alone = []
+    for seed in (1, 2):
+        single = Worker(size, seed)
+        for _ in range(turns):
+            single.ask("turn")
+        alone.append(single.ask("digest"))
+        single.end()
+    workers = [Worker(size, seed) for seed in (1, 2)]
+    begin = time.perf_counter()
+    for _ in range(turns):
+        for each in workers:
+            each.ask("turn")
+    took = time.perf_counter() - begin
+    for each, expected in zip(workers, alone, strict=True):
+        found = each.ask("digest")
+        assert found == expected, "a process that took turns has other bytes than alone"
+        each.end()
+    print(
+        f"two processes with {size / GIB:.3g} GiB each, {size / wanted:.2f} of a device of {wanted / GIB:.3g} GiB: "
+        f"{turns} turns each in {took:.1f} s, {took / turns / 2:.3f} s a turn, the same bytes as alone"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gib", type=float, default=60 if ON_CUDA else 0.1, help="the bytes that sleep, in GiB")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=100 if ON_CUDA else 3, help="0 leaves the two processes out")
+    parser.add_argument("--share", type=float, default=0.9, help="the part of the device that each process needs")
+    parser.add_argument("--device-gib", type=float, default=8 if ON_CUDA else 0.2, help="0 for the whole device")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker(*json.loads(options.worker))
+        return
+    print(", ".join(f"{name} {value}" for name, value in machine().items()), os.cpu_count(), "processors")
+    if options.gib:
+        one_process(int(options.gib * GIB) // (2 * MIB) * 2 * MIB, options.rounds)
+        tcuda.empty_cache()
+    if options.turns:
+        take_turns(options.turns, options.share, options.device_gib)
+
+
+if __name__ == "__main__":
+    main()
