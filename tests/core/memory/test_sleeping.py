@@ -231,3 +231,21 @@ def attempt(program: Program, pool: tuple[int, int], *, keep: bool) -> None:
     if not keep:
         program.mark_again()
     program.check()
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_pool_stays_awake_if_the_host_has_no_memory_for_the_contents(runtime: Runtime, tells: bool) -> None:
+    driver = for_tests.FaultyDriver(runtime.memoryDriver())
+    program = Program(runtime, driver)
+    program.take(BLOCK)
+    program.take(BLOCK)
+    driver.limit_host(BLOCK, tells)
+    with pytest.raises(Refused):
+        program.ledger.sleep(0, COMMON, True, [])
+    assert not program.ledger.is_asleep(0, COMMON)
+    program.check()
+    assert program.figure("sleeping_bytes") == 0
+    program.sleep(keep=False)
+    program.wake()
+    program.mark_again()
+    program.end()
