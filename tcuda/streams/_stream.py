@@ -48,6 +48,17 @@ _new_object = object.__new__  # one look-up less for each stream
 _PRIORITIES = 4  # as many levels as torch has; an H200 has six
 _CUDA_DEVICE_TYPE = 1  # torch's number for device type "cuda"
 
+_NON_BLOCKING = " CuPy has this keyword. Leave the keyword out: every tcuda.Stream() is non-blocking."
+_OF_CUPY = {
+    "non_blocking": _NON_BLOCKING,
+    "nonblocking": _NON_BLOCKING,
+    "null": " CuPy has this keyword. Write tcuda.default_stream() for the default stream.",
+    "ptds": " CuPy has this keyword. Write tcuda.xp.cuda.Stream(ptds=True): tcuda takes streams of CuPy everywhere.",
+    "device_id": " CuPy has this keyword. Write device=, with the same number.",
+    "ptr": " CuPy has this keyword. Write stream_ptr=, with the same number.",
+}
+"""What to write in place of keywords of CuPy's streams."""
+
 
 class Stream(_core.StreamMethods):
     """A CUDA stream (``torch.cuda.Stream``).
@@ -121,9 +132,10 @@ class Stream(_core.StreamMethods):
         **unknown: object,
     ) -> Self:
         if unknown:
+            name = next(iter(unknown))
             raise TypeError(
-                f"{cls.__name__}() got an unexpected keyword argument {next(iter(unknown))!r}; the keywords are "
-                "device, priority, stream_ptr, stream_id, device_index and device_type."
+                f"{cls.__name__}() got an unexpected keyword argument {name!r}; the keywords are device, priority, "
+                f"stream_ptr, stream_id, device_index and device_type.{_OF_CUPY.get(name, '')}"
             )
         if stream_id is not None and device_index is not None and stream_ptr is None:
             if device_type != _CUDA_DEVICE_TYPE:

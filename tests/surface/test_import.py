@@ -117,11 +117,14 @@ def test_an_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(run_
 def test_an_error_for_a_name_of_arrays_points_to_xp(xp: Any) -> None:
     for name, in_xp in json.loads(ARRAY_NAMES.read_text()).items():
         if not hasattr(tcuda, name) and name not in absent():
-            assert about(name) == f". Arrays are CuPy's: write tcuda.xp.{in_xp}."
+            owner = f"{name} is" if in_xp.startswith("cuda.") else "Arrays are"
+            assert about(name) == f". {owner} CuPy's: write tcuda.xp.{in_xp}."
     with pytest.raises(
         AttributeError, match=r"^module 'tcuda' has no attribute 'zeros'\. .* write tcuda\.xp\.zeros\.$"
     ):
         tcuda.zeros  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Device is CuPy's: write tcuda\.xp\.cuda\.Device\.$"):
+        tcuda.Device(0).use()  # type: ignore[attr-defined]
     with pytest.raises(ImportError, match=r"cannot import name 'tensor' from 'tcuda'\. .* write tcuda\.xp\.asarray\.$"):
         from tcuda import tensor  # type: ignore[attr-defined]  # noqa: F401
     assert hasattr(xp, "asarray")
