@@ -294,6 +294,26 @@ def test_a_core_that_cannot_be_loaded_is_named_with_the_reason(source_tree: Path
     assert "pip install -e" in message
 
 
+@pytest.mark.parametrize("use", ["from tcuda._core import NewName", "from tcuda import _core; _core.NewName"])
+def test_a_core_that_is_older_than_the_python_files_is_named_with_what_it_lacks(source_tree: Path, use: str) -> None:
+    path = source_tree / "tcuda" / Path(str(_core.__file__)).name
+    path.symlink_to(str(_core.__file__))
+    with (source_tree / "tcuda" / "_base" / "scope.py").open("a") as file:
+        file.write(f"{use}\n")
+    assert refusal(source_tree) == (
+        f"tcuda was imported from {str(source_tree / 'tcuda')!r}, and its core {str(path)!r} is older than its C++ "
+        f"files, and lacks 'NewName', which the Python files use. The compiled cores there are: {path.name}. "
+        f"Install that source tree with: {sys.executable} -m pip install -e '{source_tree}'\n"
+        f"Or start Python in another folder than {str(source_tree)!r}, to import an installed tcuda instead."
+    )
+
+
+def test_a_name_that_no_source_of_the_core_has_is_missing_as_in_any_module() -> None:
+    assert not hasattr(_core, "NewName")
+    with pytest.raises(ImportError, match="cannot import name 'NewName' from 'tcuda._core'"):
+        from tcuda._core import NewName  # type: ignore[attr-defined]  # noqa: F401
+
+
 def test_a_core_of_another_version_is_named_with_both_versions(source_tree: Path) -> None:
     path = source_tree / "tcuda" / Path(str(_core.__file__)).name
     path.symlink_to(str(_core.__file__))
