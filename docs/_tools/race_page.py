@@ -1,7 +1,7 @@
 """Makes the picture of the page of a race: ``python docs/_tools/race_page.py``, on a machine with Chromium.
 
-The picture is ``docs/images/sanitize.png``. The page is the one that ``tcuda sanitize --html`` writes for the program of
-``docs/sanitize.md``.
+The picture is ``docs/images/sanitize.png``. The page is the one that ``tcuda sanitize --html`` writes for the program
+of ``docs/sanitize.md``.
 """
 
 from __future__ import annotations
