@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tcuda._base.arguments import a_kind, flag, function
 from tcuda._base.copying import refusing
+from tcuda._base.cupy_names import CupyName
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.scope import require_depth, undone_by
 from tcuda._base.statuses import Status
@@ -80,6 +81,9 @@ class CUDAGraph:
         "copy or pickle",
         "both would own the same CUDA graph and its memory. Capture the work again into another CUDAGraph.",
     )
+
+    launch = CupyName("Write replay().")
+    upload = CupyName("The first replay() does what upload() does.")
 
     # Capturing
 

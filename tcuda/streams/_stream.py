@@ -10,6 +10,7 @@ from tcuda import _core
 from tcuda._base.arguments import MOST_DEVICES, integer
 from tcuda._base.arguments import handle as checked_handle
 from tcuda._base.copying import refusing
+from tcuda._base.cupy_names import CupyName
 from tcuda._device import device
 from tcuda._process.captures import captures, number_on, require_no_capture, require_same_capture
 from tcuda._process.device_rules import existing_device
@@ -102,6 +103,13 @@ class Stream(_core.StreamMethods):
 
     ptr: int  # CuPy's names for cuda_stream and device_index; set below the class
     device_id: int
+
+    null = CupyName("Write tcuda.default_stream().")
+    ptds = CupyName("Write tcuda.xp.cuda.Stream.ptds: tcuda takes streams of CuPy everywhere.")
+    begin_capture = CupyName("Write a block of tcuda.graph().")
+    end_capture = CupyName("Write a block of tcuda.graph().")
+    launch_host_func = CupyName("Write tcuda.xp.cuda.Stream.from_external(stream).launch_host_func.")
+    add_callback = CupyName("Write tcuda.xp.cuda.Stream.from_external(stream).add_callback.")
 
     def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Unpack[StreamKeywords]) -> Self:
         if kwargs:
