@@ -17,6 +17,8 @@ from support.core import skip_without_for_tests
 from support.folders import DATA, REPOSITORY
 from support.forked_programs import ForkedPrograms
 from support.garbage import collect_until
+from support.settings import changes as _changes
+from support.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -245,6 +247,15 @@ def allocator_as_found(runtime: Runtime) -> Iterator[None]:
 def kernels_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for races inside of kernels in the test."""
     monkeypatch.setenv("TCUDA_EMULATED_CHECKS", "memory,races")
+
+
+@pytest.fixture(autouse=True)
+def _settings_as_found() -> Iterator[None]:
+    """Fail a test that changes the settings of the process, such as the environment or the limits of the allocator."""
+    before = settings()
+    yield
+    if changed := _changes(before, settings()):
+        pytest.fail(" ".join(changed), pytrace=False)
 
 
 @pytest.fixture(autouse=True)

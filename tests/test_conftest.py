@@ -6,10 +6,15 @@ import gc
 import re
 from typing import TYPE_CHECKING
 
+import tcuda
 from support.folders import TESTS
+from support.settings import changes, settings
 
 if TYPE_CHECKING:
+    import pytest
+
     from support.fixture_types import OutputOf
+    from tcuda._runtime.protocol import Runtime
 
 
 def test_the_garbage_collector_does_not_visit_the_tests_and_the_modules() -> None:
@@ -29,3 +34,20 @@ def test_no_test_has_a_number_of_examples_of_its_own() -> None:
     numbers = {str(path): re.findall(r"max_examples=(?!examples\()", path.read_text()) for path in TESTS.rglob("*.py")}
     del numbers[__file__]
     assert not any(numbers.values())
+
+
+def test_a_test_that_changes_a_setting_is_told_which(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = settings()
+    with monkeypatch.context() as patch:
+        patch.setenv("TCUDA_OF_A_TEST", "1")
+        assert changes(before, settings()) == ["The environment changed: TCUDA_OF_A_TEST was None and is '1'."]
+    mode = tcuda.get_sync_debug_mode()
+    with tcuda.sync_debug_mode("warn"), tcuda.memory.on_out_of_memory(lambda device, size: False):
+        said = changes(before, settings())
+    assert [sentence.partition(" changed")[0] for sentence in said] == [
+        "The debug mode of waits",
+        "The callbacks of on_out_of_memory()",
+        "The watcher of waits",
+    ]
+    assert f"{mode} before the test, and 1 now" in said[0]
+    assert changes(before, settings()) == []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _ARRAY_NAMES = Path(__file__).with_name("array_names.json")
-"""The names of arrays that a program may look for in tcuda, with the name below ``tcuda.xp``; from the same script."""
+"""The names of CuPy that a program may look for in tcuda, with the name below ``tcuda.xp``; from the same script."""
 
 _TABLE = Path(__file__).with_suffix(".json")
 """The names with their reasons. ``tests/support/cupy_tables.py`` writes the file from the tables of tests."""
@@ -31,7 +31,10 @@ def about(name: str) -> str:
     table = json.loads(_TABLE.read_text(encoding="utf-8"))
     if name not in table:
         name_in_xp = json.loads(_ARRAY_NAMES.read_text(encoding="utf-8")).get(name)
-        return f". Arrays are CuPy's: write tcuda.xp.{name_in_xp}." if name_in_xp else ""
+        if not name_in_xp:
+            return ""
+        owner = f"{name} is" if name_in_xp.startswith("cuda.") else "Arrays are"
+        return f". {owner} CuPy's: write tcuda.xp.{name_in_xp}."
     kind = table[name]["kind"]
     article = "an" if kind[0] in "aeiou" else "a"
     return f". torch.cuda.{name} is {article} {kind} of torch. {table[name]['reason']}"

@@ -5,8 +5,12 @@ from __future__ import annotations
 import _thread
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 from tcuda._base.version import __version__
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def _is_main_interpreter() -> bool:
@@ -43,7 +47,8 @@ def _require_core() -> None:
     """Raise an error unless the package has a compiled core for this Python, of the version of the Python files.
 
     Raises:
-        ImportError: The core is absent, cannot be loaded, or is of another version.
+        ImportError: The core is absent, cannot be loaded, or is of another version. A name that the core lacks raises
+            this error later, if the core is older than its C++ files.
     """
     try:
         core = importlib.import_module("tcuda._core")
@@ -57,6 +62,24 @@ def _require_core() -> None:
     version = getattr(core, "version", "unknown")
     if version != __version__:
         raise _unusable(f"its Python files are of version {__version__}, and its core {path!r} of version {version}")
+
+    def lacking(name: str) -> NoReturn:
+        """Raise an error for a name that the core lacks."""
+        if name.startswith("__") or not _has_newer_sources(path):
+            raise AttributeError(f"module 'tcuda._core' has no attribute {name!r}")
+        raise _unusable(
+            f"its core {path!r} is older than its C++ files, and lacks {name!r}, which the Python files use"
+        )
+
+    core.__getattr__ = lacking  # type: ignore[method-assign]
+
+
+def _has_newer_sources(path: str) -> bool:
+    """Return whether a C++ file of the package was changed after the core was compiled, as in an editable install."""
+    from pathlib import Path
+
+    compiled = Path(path).stat().st_mtime
+    return any(file.stat().st_mtime > compiled for file in Path(__file__).parents[1].rglob("*.[ch]pp"))
 
 
 def _unusable(reason: str) -> ImportError:

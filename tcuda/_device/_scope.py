@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcuda import _core
+from tcuda._base.cupy_names import CupyName
 from tcuda._process import scope_calls  # noqa: F401  # connects the scopes of the core with the runtime
 from tcuda._process.devices import _get_device_index
 from tcuda._process.lazy import cuda
@@ -38,6 +39,13 @@ class device(_core.DeviceScope):
     """
 
     __slots__ = ("__weakref__",)
+
+    use = CupyName("Write tcuda.set_device(0), or a block of tcuda.device(0).")
+    synchronize = CupyName("Write tcuda.synchronize(0).")
+    id = CupyName("Write idx.")
+    mem_info = CupyName("Write tcuda.mem_get_info(0).")
+    attributes = CupyName("Write tcuda.get_device_properties(0), or tcuda.xp.cuda.Device(0).attributes.")
+    compute_capability = CupyName("Write tcuda.get_device_capability(0).")
 
     def __init__(self, device: DeviceArgument) -> None:
         self.idx = device if type(device) is int else _get_device_index(device, optional=True)

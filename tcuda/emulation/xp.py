@@ -27,6 +27,7 @@ from tcuda.emulation.arrays.ndarray import ndarray
 from tcuda.emulation.arrays.old_names import OLD_NAMES
 from tcuda.emulation.arrays.poly1d import POLYNOMIALS
 from tcuda.emulation.arrays.ufunc import ufunc
+from tcuda.emulation.cuda.configuration import show_config
 from tcuda.emulation.cuda.memory_pool import get_default_memory_pool
 from tcuda.emulation.cuda.pinned_memory import get_default_pinned_memory_pool
 from tcuda.emulation.devices.strided import GROUPS, Strided
@@ -105,6 +106,7 @@ _TABLE: dict[str, Any] = {
     "ndarray": ndarray,
     "polynomial": polynomial,
     "random": random,
+    "show_config": show_config,
     "typing": array_types,
     "ufunc": ufunc,
 }

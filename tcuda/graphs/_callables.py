@@ -87,7 +87,8 @@ def make_graphed_callables(
         A function for one callable; a tuple of functions for a tuple of callables. A call of such a function raises
 
         * ``TypeError`` if the arguments are not nested as the samples are, or an argument is not an array,
-        * ``RuntimeError`` if an array has another shape than its sample (another dtype is allowed and converted),
+        * ``RuntimeError`` if an array has another shape than its sample (another dtype is allowed and converted), or
+          two arrays are given for one that is in two places of the sample,
         * ``ValueError`` if an array is on another device.
 
         A call that raises changes nothing. If a callable returned other objects than arrays, each call returns the
@@ -211,6 +212,11 @@ def _graphed(function: Callable[..., Any], captured: CUDAGraph, inputs: _Inputs,
     return graphed
 
 
+def _view(array: Any) -> tuple[Any, ...]:
+    """Return what two arrays of one shape have in common if they have the same elements of the same memory."""
+    return array.data.ptr, array.strides, array.dtype
+
+
 class _Inputs:
     """The arrays from which a graph reads the arguments of a callable.
 
@@ -247,12 +253,16 @@ class _Inputs:
                     f"captured, is {self.device}; make the device of the arrays current."
                 )
         self._blocks = {array.data.mem.ptr for array in self._arrays}
+        places: dict[tuple[Any, ...], int] = {}
+        firsts = [places.setdefault((*_view(array), array.shape), place) for place, array in enumerate(self._arrays)]
+        self._same = [(first, place) for place, first in enumerate(firsts) if first != place]
+        """The places of arrays that are in two places of the sample."""
 
     def fill(self, args: tuple[Any, ...]) -> None:
         """Copy ``args`` on the current stream into the arrays that the graph reads. A failed call changes nothing.
 
         Raises:
-            RuntimeError: An array has another shape than its sample.
+            RuntimeError: An array has another shape than its sample, or two places of one sample array get two arrays.
             TypeError: ``args`` are not nested as the samples are, or an argument is not an array.
             ValueError: An array is on another device.
         """
@@ -277,6 +287,13 @@ class _Inputs:
                 )
             if source.ptr != target.ptr or array.strides != static.strides or array.dtype != static.dtype:
                 copies.append((static, array))
+        for first, second in self._same:
+            if _view(given[first]) != _view(given[second]):
+                raise RuntimeError(
+                    f"args{self._paths[first]} and args{self._paths[second]} of {self._caller} are two arrays; it was "
+                    "captured with one array in both places, which cannot hold both. Capture with a sample array for "
+                    "each, such as a copy, or pass one array in both places."
+                )
         # An argument may be a part of a static array, in another place or order. The copy into one static array could
         # then overwrite the source of the next copy.
         copies = [(static, array.copy() if array.data.mem.ptr in self._blocks else array) for static, array in copies]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from tcuda._base import log
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
+from tcuda._base.warnings import stacklevel
 from tcuda._core import cleanup_on_error
 from tcuda._process.asleep import COMMON_POOL, asleep, refuse_asleep
+from tcuda._process.captures import capture_on, captures
 from tcuda._process.fork import call_in_child
 from tcuda._process.lazy import backend, cuda
 from tcuda._process.ledger import ledger
@@ -103,6 +106,35 @@ class CapturedWork:
         if before:
             cuda.graphExecDestroy(before)
 
+    def warn(self) -> None:
+        """Warn of work that is empty, or that lacks the lines of its nodes."""
+        if not self.nodes:
+            warnings.warn(
+                "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
+                "device or stream.",
+                stacklevel=stacklevel(),
+            )
+        elif self.keeps_lines and all(node.line is None for node in cuda.graphNodes(self.graph)):
+            warnings.warn(
+                "TCUDA_GRAPH_LINES=1 has recorded no line of this graph: a debugger, or a tool that measures coverage, "
+                "uses sys.settrace(). Capture without the tool.",
+                RuntimeWarning,
+                stacklevel=stacklevel(),
+            )
+
+    @staticmethod
+    def require_launchable(stream: int) -> None:
+        """Refuse a launch on a stream that captures.
+
+        Raises:
+            RuntimeError: The stream captures.
+        """
+        if captures and capture_on(stream) is not None:
+            raise RuntimeError(
+                "Cannot prepare for replay during capturing stage: a graph cannot be replayed into another. "
+                "Capture the functions themselves, or replay the graph on a stream that does not capture."
+            )
+
     def launch_carefully(self, stream: int) -> None:
         """Launch the ``cudaGraphExec_t`` with all preparations. The device of the work must be current.
 
@@ -156,6 +188,18 @@ class CapturedWork:
         log.debug("A graph of %d nodes uses %#x in the place of %#x.", self.nodes, moved_to, move.begin)
         return moved.nodes
 
+    def require_generators_of(self, before: CapturedWork) -> None:
+        """Require that this work draws random numbers of as many generators as the work ``before``.
+
+        Raises:
+            RuntimeError: The numbers of generators differ.
+        """
+        if len(before.states) != len(self.states):
+            raise RuntimeError(
+                f"update() takes a graph that draws random numbers of as many generators: this graph has "
+                f"{len(before.states)} and other has {len(self.states)}."
+            )
+
     def take_executable_of(self, before: CapturedWork) -> None:
         """Update the ``cudaGraphExec_t`` of ``before`` with the parameters of this work, and take it.
 
@@ -177,6 +221,7 @@ class CapturedWork:
             before._origin = before.graph, (before._events, before._host_memory)
             before.graph = 0
         self._origin, before._origin = before._origin, self._origin
+        log.debug("A graph of %d nodes has taken over the work of another graph.", self.nodes)
 
     def require_awake(self) -> None:
         """Refuse a launch that would use memory which is asleep.

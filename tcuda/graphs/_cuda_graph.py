@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
-from tcuda._base import log
 from tcuda._base.arguments import a_kind, flag, function
 from tcuda._base.copying import refusing
+from tcuda._base.cupy_names import CupyName
 from tcuda._base.errors import AcceleratorError
 from tcuda._base.scope import require_depth, undone_by
 from tcuda._base.statuses import Status
-from tcuda._base.warnings import stacklevel
 from tcuda._device import device
 from tcuda._process.asleep import asleep
-from tcuda._process.captures import capture_on, captures, require_no_capture
+from tcuda._process.captures import capture_on, require_no_capture
 from tcuda._process.exit import finalizer
-from tcuda._process.lazy import backend, cuda
+from tcuda._process.lazy import backend
 from tcuda._runtime.protocol import CONDITIONAL_IF
 from tcuda.graphs import _picture, _stepwise
 from tcuda.graphs._body import BOOL
@@ -84,6 +82,9 @@ class CUDAGraph:
         "copy or pickle",
         "both would own the same CUDA graph and its memory. Capture the work again into another CUDAGraph.",
     )
+
+    launch = CupyName("Write replay().")
+    upload = CupyName("The first replay() does what upload() does.")
 
     # Capturing
 
@@ -177,19 +178,7 @@ class CUDAGraph:
         keep = self._keep_graph or self._debug  # debug_dump() needs the nodes
         work = opened.end(keep=keep, instantiate=not self._keep_graph)
         self._work, self._open = work, None
-        if not work.nodes:
-            warnings.warn(
-                "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
-                "device or stream.",
-                stacklevel=stacklevel(),
-            )
-        elif work.keeps_lines and all(node.line is None for node in cuda.graphNodes(work.graph)):
-            warnings.warn(
-                "TCUDA_GRAPH_LINES=1 has recorded no line of this graph: a debugger, or a tool that measures coverage, "
-                "uses sys.settrace(). Capture without the tool.",
-                RuntimeWarning,
-                stacklevel=stacklevel(),
-            )
+        work.warn()
 
     # Conditional nodes
 
@@ -375,11 +364,7 @@ class CUDAGraph:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         with device(work.device):
             stream = backend.current_stream().ptr
-            if captures and capture_on(stream) is not None:
-                raise RuntimeError(
-                    "Cannot prepare for replay during capturing stage: a graph cannot be replayed into another. "
-                    "Capture the functions themselves, or replay the graph on a stream that does not capture."
-                )
+            work.require_launchable(stream)
             if not work.executable:
                 self.instantiate()
             work.require_awake()
@@ -540,11 +525,7 @@ class CUDAGraph:
         if other is self:
             raise RuntimeError("update() takes another graph; a graph cannot take over its own work.")
         before, work = self._finished_work("update()"), other._kept_work("update(): other")
-        if len(before.states) != len(work.states):
-            raise RuntimeError(
-                f"update() takes a graph that draws random numbers of as many generators: this graph has "
-                f"{len(before.states)} and other has {len(work.states)}."
-            )
+        work.require_generators_of(before)
         if not before.executable:
             self.instantiate()
         work.take_executable_of(before)
@@ -555,7 +536,6 @@ class CUDAGraph:
             work.keeps_lines = before.keeps_lines
             if not (self._keep_graph or self._debug or work.keeps_lines or work.states):
                 work.forget_nodes()
-        log.debug("A graph of %d nodes has taken over the work of another graph.", work.nodes)
 
     def set_node_enabled(self, node: int, enabled: bool) -> None:
         """Let the next replays do a node of the graph, or skip the node (``cudaGraphNodeSetEnabled``).

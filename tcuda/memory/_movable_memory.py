@@ -109,14 +109,18 @@ class MovableMemory:
             if not alone:
                 entry.value = entry.taken
             entry.taken = None
-        if alone and not self.is_free():
+        if alone and not (sys.getrefcount(self.block) == _ALONE and self.is_unread()):
             self.put_back()
             return False
         return alone
 
-    def is_free(self) -> bool:
-        """Return whether only this object refers to the block, and nobody needs the address."""
-        return sys.getrefcount(self.block) == _ALONE and ledger().can_move(self.device, self.block.ptr)
+    def is_unread(self) -> bool:
+        """Return whether nobody has read the arrays since they were taken, and nobody needs the address.
+
+        The number of references does not tell this after :meth:`take`. A profiler that looks at the stacks of all
+        threads, as that of Dask does, keeps the arguments of functions for a moment, and so arrays of the move too.
+        """
+        return all(entry.value is None for entry in self.entries) and ledger().can_move(self.device, self.block.ptr)
 
     def put_back(self) -> None:
         """Make the arrays that the entries lack."""

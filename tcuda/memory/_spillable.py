@@ -346,7 +346,7 @@ class Spillable(MutableMapping[K, Any]):
         freed = 0
         for memory, begin, host in copies:
             # In the middle of the move, a finalizer may have read an array, or may have removed all of them.
-            if memory.entries and memory.is_free():
+            if memory.entries and memory.is_unread():
                 memory.host = host, begin
                 self._known.pop(id(memory.block), None)
                 memory.block = None

@@ -10,6 +10,7 @@ from tcuda import _core
 from tcuda._base.arguments import MOST_DEVICES, integer
 from tcuda._base.arguments import handle as checked_handle
 from tcuda._base.copying import refusing
+from tcuda._base.cupy_names import CupyName
 from tcuda._device import device
 from tcuda._process.captures import captures, number_on, require_no_capture, require_same_capture
 from tcuda._process.device_rules import existing_device
@@ -47,6 +48,17 @@ if TYPE_CHECKING:
 _new_object = object.__new__  # one look-up less for each stream
 _PRIORITIES = 4  # as many levels as torch has; an H200 has six
 _CUDA_DEVICE_TYPE = 1  # torch's number for device type "cuda"
+
+_NON_BLOCKING = " CuPy has this keyword. Leave the keyword out: every tcuda.Stream() is non-blocking."
+_OF_CUPY = {
+    "non_blocking": _NON_BLOCKING,
+    "nonblocking": _NON_BLOCKING,
+    "null": " CuPy has this keyword. Write tcuda.default_stream() for the default stream.",
+    "ptds": " CuPy has this keyword. Write tcuda.xp.cuda.Stream(ptds=True): tcuda takes streams of CuPy everywhere.",
+    "device_id": " CuPy has this keyword. Write device=, with the same number.",
+    "ptr": " CuPy has this keyword. Write stream_ptr=, with the same number.",
+}
+"""What to write in place of keywords of CuPy's streams."""
 
 
 class Stream(_core.StreamMethods):
@@ -92,6 +104,13 @@ class Stream(_core.StreamMethods):
     ptr: int  # CuPy's names for cuda_stream and device_index; set below the class
     device_id: int
 
+    null = CupyName("Write tcuda.default_stream().")
+    ptds = CupyName("Write tcuda.xp.cuda.Stream.ptds: tcuda takes streams of CuPy everywhere.")
+    begin_capture = CupyName("Write a block of tcuda.graph().")
+    end_capture = CupyName("Write a block of tcuda.graph().")
+    launch_host_func = CupyName("Write tcuda.xp.cuda.Stream.from_external(stream).launch_host_func.")
+    add_callback = CupyName("Write tcuda.xp.cuda.Stream.from_external(stream).add_callback.")
+
     def __new__(cls, device: DeviceArgument = None, priority: int = 0, **kwargs: Unpack[StreamKeywords]) -> Self:
         if kwargs:
             return cls._from_keywords(device, **kwargs)
@@ -121,9 +140,10 @@ class Stream(_core.StreamMethods):
         **unknown: object,
     ) -> Self:
         if unknown:
+            name = next(iter(unknown))
             raise TypeError(
-                f"{cls.__name__}() got an unexpected keyword argument {next(iter(unknown))!r}; the keywords are "
-                "device, priority, stream_ptr, stream_id, device_index and device_type."
+                f"{cls.__name__}() got an unexpected keyword argument {name!r}; the keywords are device, priority, "
+                f"stream_ptr, stream_id, device_index and device_type.{_OF_CUPY.get(name, '')}"
             )
         if stream_id is not None and device_index is not None and stream_ptr is None:
             if device_type != _CUDA_DEVICE_TYPE:

@@ -137,6 +137,7 @@ def test_an_array_outlives_its_stream(runtime, backend):
 def test_a_launch_without_room_for_its_stacks_says_what_is_short(fresh_output_of):
     program = """
 import pathlib, resource
+import tcuda
 from tcuda.emulation import xp
 
 kernel = xp.RawKernel('extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }', "one")
@@ -147,6 +148,7 @@ before = resource.getrlimit(resource.RLIMIT_AS)
 resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), before[1]))
 try:
     kernel((1,), (8,), (x,))
+    tcuda.synchronize()  # the late schedule runs the kernel here
 except MemoryError as error:
     print(error)
 resource.setrlimit(resource.RLIMIT_AS, before)

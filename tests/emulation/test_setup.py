@@ -5,6 +5,7 @@ Each test starts a process.
 
 from __future__ import annotations
 
+import os
 import textwrap
 
 import pytest
@@ -14,7 +15,9 @@ pytestmark = pytest.mark.emulated
 
 def checked(run_program):
     def run(program, **environment):
-        nothing_chosen = dict.fromkeys(["TCUDA_RUNTIME", "TCUDA_EMULATED_DEVICES", "TCUDA_EMULATED_MEMORY"])
+        nothing_chosen = dict.fromkeys(
+            name for name in os.environ if name.startswith(("TCUDA_RUNTIME", "TCUDA_EMULATED"))
+        )
         done = run_program(textwrap.dedent(program), **nothing_chosen | environment)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.split()

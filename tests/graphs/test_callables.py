@@ -133,6 +133,24 @@ class TestOne:
         sample[...] = 5
         assert graphed(sample).get().tolist() == [25, 25, 25]
 
+    def test_an_array_in_two_places_of_the_sample_takes_one_array(self, xp: Any) -> None:
+        sample, other = xp.zeros(3), xp.zeros(3)
+
+        def difference(first: Any, rest: dict[str, Any]) -> Any:
+            return first * 2 - rest["second"] + rest["third"]
+
+        graphed = tcuda.make_graphed_callables(difference, (sample, {"second": sample, "third": other}))
+        one, two = xp.full(3, 5.0), xp.full(3, 7.0)
+        with pytest.raises(
+            RuntimeError, match=r"args\[0\] and args\[1\]\['second'\] of difference\(\) are two arrays; .* copy"
+        ):
+            graphed(one, {"second": two, "third": one})
+        assert sample.tolist() == [0] * 3
+        assert graphed(one, {"second": one, "third": two}).tolist() == [12] * 3
+        assert graphed(one, {"second": one[:], "third": one}).tolist() == [10] * 3
+        with pytest.raises(RuntimeError, match="are two arrays"):
+            graphed(sample, {"second": two, "third": one})
+
     def test_the_graph_reads_and_writes_other_arrays_in_place(self, xp: Any) -> None:
         weight, calls = xp.ones(3), xp.zeros(1)
 

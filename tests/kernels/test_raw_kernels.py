@@ -200,6 +200,20 @@ def test_launches_beyond_the_limits_are_refused(
     assert x.item() == 0
 
 
+def test_a_refused_launch_raises_the_error_of_cupys_driver(xp: Any) -> None:
+    x = xp.zeros(1, dtype=xp.int32)
+    add = kernel(xp, "x[0] = 1;")
+    for refused in (lambda: add((1,), (1025,), (x,)), lambda: add((1,), (1,), (x,), shared_mem=1 << 20)):
+        with pytest.raises(xp.cuda.driver.CUDADriverError, match="CUDA_ERROR_INVALID_VALUE") as error:
+            refused()
+        assert error.value.status == 1
+    if tcuda.device_count() > 1:
+        stream = tcuda.Stream(device=1)
+        with pytest.raises(xp.cuda.driver.CUDADriverError) as error:
+            add((1,), (1,), (x,), stream=stream)
+        assert error.value.status == 400
+
+
 @pytest.mark.parametrize(
     "qualifiers",
     [

@@ -523,6 +523,26 @@ class TestTroubles:
         found.clear()
         assert cache.spill() == 3 * 512
 
+    def test_a_profiler_that_keeps_frames_of_the_move_keeps_no_memory_on_the_device(
+        self, xp: Any, hold_at_most: HoldAtMost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cache = container(x=filled(18 * MIB, 1), y=filled(18 * MIB, 2))
+        copied, frames = spillable.copy_async, []
+
+        def profiled(*arguments: Any) -> Any:
+            frames.append(sys._getframe())  # keeps the arguments, although the function has returned
+            return copied(*arguments)
+
+        with hold_at_most(ROOM):
+            with monkeypatch.context() as patch:
+                patch.setattr("tcuda.memory._spillable.copy_async", profiled)
+                assert cache.spill(1) == 18 * MIB
+                frames.clear()
+                kept = filled(18 * MIB, 3)
+            assert cache.stats() == (18 * MIB, 18 * MIB, 1, 0)
+            del kept
+            assert [int(cache[key][-1]) for key in "xy"] == [1, 2]
+
     def test_the_room_that_an_array_takes_when_it_comes_back_may_be_made_by_callbacks(
         self, xp: Any, hold_at_most: HoldAtMost
     ) -> None:

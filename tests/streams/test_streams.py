@@ -492,6 +492,23 @@ class TestCurrent:
         with pytest.raises(TypeError, match=r"Stream\(\) got an unexpected keyword argument 'foo'; the keywords are"):
             make(foo=1)
 
+    @pytest.mark.parametrize(
+        ("keyword", "advice"),
+        [
+            ("non_blocking", "Leave the keyword out"),
+            ("nonblocking", "Leave the keyword out"),
+            ("null", r"Write tcuda\.default_stream\(\)"),
+            ("ptds", r"Write tcuda\.xp\.cuda\.Stream\(ptds=True\)"),
+            ("device_id", "Write device="),
+        ],
+    )
+    def test_a_keyword_of_cupy_is_refused_with_what_to_write(self, keyword: str, advice: str) -> None:
+        make: Any = tcuda.Stream
+        with pytest.raises(
+            TypeError, match=rf"unexpected keyword argument '{keyword}'.* CuPy has this keyword\. {advice}"
+        ):
+            make(**{keyword: 1})
+
 
 @pytest.mark.parametrize("bad", ["a", 1.5, None])
 def test_sleep_takes_an_integer(bad: Any) -> None:

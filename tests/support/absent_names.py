@@ -47,9 +47,34 @@ _OF_TORCH = {
 }
 """Names of torch that have other names in CuPy."""
 
+_OF_CUPY_CUDA = (
+    "Device",
+    "ManagedMemory",
+    "Memory",
+    "MemoryAsyncPool",
+    "MemoryPointer",
+    "MemoryPool",
+    "PinnedMemoryPool",
+    "UnownedMemory",
+    "alloc",
+    "alloc_pinned_memory",
+    "driver",
+    "get_allocator",
+    "get_current_stream",
+    "get_device_id",
+    "get_elapsed_time",
+    "malloc_async",
+    "malloc_managed",
+    "runtime",
+    "set_allocator",
+    "set_pinned_memory_allocator",
+    "using_allocator",
+)
+"""Names of ``cupy.cuda`` that ``torch.cuda`` lacks."""
+
 
 def array_names(names: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the name below ``tcuda.xp`` for each name of arrays that a program may look for in tcuda.
+    """Return the name below ``tcuda.xp`` for each name of CuPy that a program may look for in tcuda.
 
     Args:
         names: The names of CuPy, each with its kind.
@@ -57,4 +82,5 @@ def array_names(names: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     kinds = {"function", "ufunc", "class"}
     roots = {name.removeprefix("cupy."): row["kind"] for name, row in names.items() if name.count(".") == 1}
     own = {name: name for name, kind in roots.items() if kind in kinds or name in ("fft", "linalg")}
-    return dict(sorted({**_OF_TORCH, **own}.items()))
+    of_cuda = {name: f"cuda.{name}" for name in _OF_CUPY_CUDA}
+    return dict(sorted({**_OF_TORCH, **of_cuda, **own}.items()))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.folders import DATA
+from tcuda._base.cupy_names import CupyName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,7 +119,12 @@ def extra_names(package: Any, api: Mapping[str, Mapping[str, Any]]) -> Iterator[
         if inspect.isclass(found):
             # A base class that is not public has a part of the surface of the class.
             hidden = [base for base in found.__mro__[1:] if base.__module__.startswith("tcuda.graphs.")]
-            members = [member for each in (found, *hidden) for member in vars(each) if not member.startswith("_")]
+            members = [
+                member
+                for each in (found, *hidden)
+                for member, value in vars(each).items()
+                if not member.startswith("_") and not isinstance(value, CupyName)
+            ]
         elif found is not _MISSING and torchs["kind"] == "module":
             members = found.__all__
         yield from (f"{owner}.{member}" for member in members if f"{owner}.{member}" not in api)

@@ -117,11 +117,14 @@ def test_an_error_for_a_name_of_torch_says_what_the_name_is_and_what_to_use(run_
 def test_an_error_for_a_name_of_arrays_points_to_xp(xp: Any) -> None:
     for name, in_xp in json.loads(ARRAY_NAMES.read_text()).items():
         if not hasattr(tcuda, name) and name not in absent():
-            assert about(name) == f". Arrays are CuPy's: write tcuda.xp.{in_xp}."
+            owner = f"{name} is" if in_xp.startswith("cuda.") else "Arrays are"
+            assert about(name) == f". {owner} CuPy's: write tcuda.xp.{in_xp}."
     with pytest.raises(
         AttributeError, match=r"^module 'tcuda' has no attribute 'zeros'\. .* write tcuda\.xp\.zeros\.$"
     ):
         tcuda.zeros  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Device is CuPy's: write tcuda\.xp\.cuda\.Device\.$"):
+        tcuda.Device(0).use()  # type: ignore[attr-defined]
     with pytest.raises(ImportError, match=r"cannot import name 'tensor' from 'tcuda'\. .* write tcuda\.xp\.asarray\.$"):
         from tcuda import tensor  # type: ignore[attr-defined]  # noqa: F401
     assert hasattr(xp, "asarray")
@@ -289,6 +292,26 @@ def test_a_core_that_cannot_be_loaded_is_named_with_the_reason(source_tree: Path
     message = refusal(source_tree)
     assert f"its compiled core cannot be loaded by this Python ({sys.implementation.cache_tag}): {path}: " in message
     assert "pip install -e" in message
+
+
+@pytest.mark.parametrize("use", ["from tcuda._core import NewName", "from tcuda import _core; _core.NewName"])
+def test_a_core_that_is_older_than_the_python_files_is_named_with_what_it_lacks(source_tree: Path, use: str) -> None:
+    path = source_tree / "tcuda" / Path(str(_core.__file__)).name
+    path.symlink_to(str(_core.__file__))
+    with (source_tree / "tcuda" / "_base" / "scope.py").open("a") as file:
+        file.write(f"{use}\n")
+    assert refusal(source_tree) == (
+        f"tcuda was imported from {str(source_tree / 'tcuda')!r}, and its core {str(path)!r} is older than its C++ "
+        f"files, and lacks 'NewName', which the Python files use. The compiled cores there are: {path.name}. "
+        f"Install that source tree with: {sys.executable} -m pip install -e '{source_tree}'\n"
+        f"Or start Python in another folder than {str(source_tree)!r}, to import an installed tcuda instead."
+    )
+
+
+def test_a_name_that_no_source_of_the_core_has_is_missing_as_in_any_module() -> None:
+    assert not hasattr(_core, "NewName")
+    with pytest.raises(ImportError, match="cannot import name 'NewName' from 'tcuda._core'"):
+        from tcuda._core import NewName  # type: ignore[attr-defined]  # noqa: F401
 
 
 def test_a_core_of_another_version_is_named_with_both_versions(source_tree: Path) -> None:

@@ -17,6 +17,7 @@ _NAMES = {
     701: "LAUNCH_OUT_OF_RESOURCES",
     710: "ASSERT",
     719: "LAUNCH_FAILED",
+    720: "COOPERATIVE_LAUNCH_TOO_LARGE",
 }
 """The driver's names of statuses, without ``CUDA_ERROR_`` in front."""
 

@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 from tcuda import _core
+from tcuda._base.errors import AcceleratorError
 from tcuda._base.statuses import Status
 from tcuda._base.warnings import stacklevel
 from tcuda._process.asleep import asleep, refuse_asleep
@@ -139,15 +140,20 @@ class Function:
         arguments = KernelArguments(self._host, args)
         self._check_types(args)
         self._check_layouts(args)
-        self.launch(
-            blocks,
-            threads,
-            arguments.packed,
-            arguments.arrays,
-            shared,
-            stream,
-            cooperative=bool(enable_cooperative_groups),
-        )
+        try:
+            self.launch(
+                blocks,
+                threads,
+                arguments.packed,
+                arguments.arrays,
+                shared,
+                stream,
+                cooperative=bool(enable_cooperative_groups),
+            )
+        except AcceleratorError as error:
+            if type(error) is not AcceleratorError:
+                raise
+            raise CUDADriverError(error.error_code, error.call, error.details) from None
 
     def launch_unchecked(self, grid: tuple[int, int, int], block: tuple[int, int, int], args: Sequence[Any]) -> None:
         """Launch the kernel on the current stream as a call does, without the check of types."""

@@ -13,7 +13,7 @@ The text is put together only when the call fails, because most calls succeed.
 """
 
 
-def failure(status: int, call: Call) -> AcceleratorError:
-    """Return the error for the failure ``status`` of ``call``."""
+def failure(status: int, call: Call, details: str = "") -> AcceleratorError:
+    """Return the error for the failure ``status`` of ``call``, with what is known of the cause."""
     text, *arguments = call
-    return AcceleratorError(status, text.format(*arguments))
+    return AcceleratorError(status, text.format(*arguments), details)

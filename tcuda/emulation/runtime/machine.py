@@ -78,6 +78,14 @@ class Machine:
         self.races = Watch(self.streams, self.handles)
         self.host_uses = HostUses(self.clock)
 
+    def _about_missing(self, index: int) -> str:
+        """Return what an error says of the device ``index``, which the process does not see."""
+        count = len(self.devices)
+        there = f"The process sees {count} emulated device{'s' if count > 1 else ''}."
+        if count <= index < settings.MOST_DEVICES:
+            return f"{there} TCUDA_EMULATED_DEVICES={index + 1} makes as many as the program asks for."
+        return f"{there} tcuda.device_count() tells."
+
     def device(self, index: int, call: Call) -> EmulatedDevice:
         """Return the device ``index``.
 
@@ -85,5 +93,5 @@ class Machine:
             AcceleratorError: The process sees no such device (101).
         """
         if not 0 <= index < len(self.devices):
-            raise failure(Status.INVALID_DEVICE, call)
+            raise failure(Status.INVALID_DEVICE, call, self._about_missing(index))
         return self.devices[index]

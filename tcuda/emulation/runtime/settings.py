@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Schedule: TypeAlias = tuple[str, int]
 
-_MAX_DEVICES = 64
+MOST_DEVICES = 64
 _MAX_MEMORY = 1 << 40
 _MAX_DIGITS = 15
 _UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -90,8 +90,8 @@ def check(devices: int, memory: int) -> None:
     for name, number in (("devices", devices), ("memory", memory)):
         if isinstance(number, bool) or not isinstance(number, int):
             raise TypeError(f"{name} is {number!r}, a {type(number).__name__}; it takes an integer.")
-    if not 0 < devices <= _MAX_DEVICES:
-        raise ValueError(f"Cannot emulate {devices} devices; 1 to {_MAX_DEVICES} are possible.")
+    if not 0 < devices <= MOST_DEVICES:
+        raise ValueError(f"Cannot emulate {devices} devices; 1 to {MOST_DEVICES} are possible.")
     if memory <= 0:
         raise ValueError(f"Cannot emulate a device with {memory} bytes of memory; give it at least 1.")
     if memory > _MAX_MEMORY:

@@ -115,6 +115,25 @@ def test_series_give_numpys_values():
         module.polyvander(x, -1)
 
 
+@pytest.mark.emulated
+def test_the_late_schedule_gives_the_matrix_of_a_polynomial(output_of):
+    code = """
+import tcuda.emulation
+tcuda.emulation.enable(1, schedule="late")
+xp = tcuda.emulation.xp
+made = xp.polynomial.polynomial.polycompanion
+print(made(xp.asarray([3.0, 0, 2, 0])).tolist(), made(xp.asarray([3, 1])).tolist())
+try:
+    made(xp.asarray([3.0, 0]))
+except ValueError as error:
+    print(error)
+"""
+    assert output_of(code, TCUDA_RUNTIME=None).splitlines() == [
+        "[[0.0, -1.5], [1.0, 0.0]] [[-3.0]]",
+        "Series must have maximum degree of at least 1.",
+    ]
+
+
 def test_coefficients_are_trimmed_and_get_one_type():
     xp = tcuda.xp
     utils = xp.polynomial.polyutils

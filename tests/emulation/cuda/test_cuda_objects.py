@@ -235,6 +235,10 @@ def test_a_device_that_does_not_exist_is_refused(cuda):
         with pytest.raises(cuda.runtime.CUDARuntimeError, match="cudaErrorInvalidDevice: invalid device ordinal") as e:
             refused()
         assert e.value.status == 101
+        assert "sees 2 emulated devices. tcuda.device_count() tells." in str(e.value.__cause__)
+    with pytest.raises(cuda.runtime.CUDARuntimeError) as e:
+        cuda.Device(2).use()
+    assert "sees 2 emulated devices. TCUDA_EMULATED_DEVICES=3 makes" in str(e.value.__cause__)
     with cuda.Device(0):
         pass
 

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -123,6 +124,19 @@ def test_the_report_counts_memory_by_lines():
     lines = re.findall(rf"{re.escape(__file__)}:(\d+):test_the_report\w+ \((.*)\)", report)
     assert [sizes for _, sizes in lines] == ["1.00KB, 1.00KB", "1.00KB, 0.00B", "2.00KB, 2.00KB"]
     assert len({line for line, _ in lines}) == 3
+
+
+def test_the_report_has_no_lines_of_tcuda():
+    hook, file = memory_hooks.LineProfileHook(), io.StringIO()
+    with hook:
+        x = xp.ones(1000)
+        x + 1
+    hook.print_report(file=file)
+    last = file.getvalue().splitlines()[-2:]
+    assert [line.partition(f"{__file__}:")[2].partition(":")[2] for line in last] == [
+        "test_the_report_has_no_lines_of_tcuda (8.00KB, 0.00B)"
+    ] * 2
+    assert str(Path(tcuda.__file__).parent) not in file.getvalue()
 
 
 def test_a_report_has_a_limited_depth():

@@ -38,7 +38,16 @@ def polycompanion(c: Any) -> Any:
         ValueError: The polynomial is constant, or ``c`` has no coefficients.
     """
     [coefficients] = polyutils.as_series([c])
-    return numpy_work.call(np.polynomial.polynomial.polycompanion, (coefficients,))
+    if coefficients.size == 1:
+        raise ValueError("Series must have maximum degree of at least 1.")
+    return numpy_work.call(_companion, (coefficients,))
+
+
+def _companion(c: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the companion matrix of coefficients without zeros at the end; the shape depends on their number only."""
+    matrix = np.eye(len(c) - 1, k=-1, dtype=c.dtype)
+    matrix[:, -1] -= c[:-1] / c[-1]
+    return matrix
 
 
 def polyval(x: Any, c: Any, tensor: bool = True) -> Any:

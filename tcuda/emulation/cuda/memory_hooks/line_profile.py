@@ -6,13 +6,12 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tcuda.emulation.cuda import memory_hook
+from tcuda._base.user_code import is_library, is_own
 from tcuda.emulation.cuda.memory_hook import MemoryHook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_OWN = (__file__, memory_hook.__file__)
 _UNITS = "KMGTPE"
 
 
@@ -66,8 +65,10 @@ class LineProfileHook(MemoryHook):
         self._root.add(0, kwargs["mem_size"], self._stack())
 
     def _stack(self) -> list[tuple[str, int, str]]:
-        frames = [frame for frame in traceback.extract_stack() if frame.filename not in _OWN]
-        stack = [(frame.filename, frame.lineno or 0, frame.name) for frame in frames]
+        frames = traceback.extract_stack()
+        while frames and is_library(frames[-1].filename):  # CuPy's own functions are compiled, and in no stack
+            frames.pop()
+        stack = [(frame.filename, frame.lineno or 0, frame.name) for frame in frames if not is_own(frame.filename)]
         return stack[: self._max_depth - 1] if self._max_depth > 0 else stack
 
     def print_report(self, file: TextIO | None = None) -> None:
