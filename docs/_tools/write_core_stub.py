@@ -25,6 +25,7 @@ _HEADER = "# Written by docs/_tools/write_core_stub.py with nanobind {}. Change 
 
 def generated() -> str:
     """Return the types of the core, as stubgen writes them."""
+    vars(tcuda._core).pop("__getattr__", None)  # tcuda adds the function, for a core that is older than its sources
     patterns = load_pattern_file(str(CORE / "stub.pat"))
     generator = StubGen(module=tcuda._core, patterns=patterns, include_private=True, quiet=True)
     generator.put(tcuda._core)

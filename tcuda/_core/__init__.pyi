@@ -1722,6 +1722,25 @@ class EmulatedThread:
             IndexError: Every stream that was entered has been left.
         """
 
+class EmulatedActivity:
+    """When an emulated device works, in nanoseconds. The caller holds the lock of the clock."""
+
+    def __init__(self) -> None: ...
+    def add(self, start: int, end: int, now: int) -> None:
+        """Add an operation.
+
+        Args:
+            start: Its start, which is not before ``now``.
+            end: Its end.
+            now: The present time.
+        """
+
+    def until(self, now: int) -> int:
+        """Return how long the device has worked from the beginning to ``now``, the present time."""
+
+    def within(self, start: int, end: int) -> int:
+        """Return how long the device has worked from ``start`` to ``end``, without operations of long ago."""
+
 class KernelTime:
     """The formula for the time of a kernel.
 
@@ -1795,15 +1814,12 @@ class EmulatedTimes:
 
     Args:
         clock: The clock.
-        devices: For each device the default stream, and a function that takes the start and the end of an operation.
+        devices: For each device the default stream and the activity.
         call: The time of the host that each operation takes.
     """
 
     def __init__(
-        self,
-        clock: EmulatedClock,
-        devices: Sequence[tuple[EmulatedTimeline, Callable[[tuple[int, int]], object]]],
-        call: int,
+        self, clock: EmulatedClock, devices: Sequence[tuple[EmulatedTimeline, EmulatedActivity]], call: int
     ) -> None: ...
     def start(self, timeline: EmulatedTimeline) -> int:
         """Return the earliest start of an operation that is added to ``timeline`` now; the call takes host time."""

@@ -25,7 +25,7 @@ class Clock(_core.EmulatedClock):
         1000
     """
 
-    __slots__ = ("_after_waits", "_waited")
+    __slots__ = ("_waited",)
 
     def __init__(self) -> None:
         # The runtime uses the same lock, and moves the time while it holds the lock. The lock is reentrant because a
@@ -33,8 +33,6 @@ class Clock(_core.EmulatedClock):
         super().__init__(threading.RLock())
         self._waited: Callable[[int, int], None] | None = None
         """Hears of the beginning and the end of each wait, while a trace is made."""
-        self._after_waits: list[Callable[[], None]] = []
-        """Functions to call after each wait, with the lock held."""
 
     def __repr__(self) -> str:
         return f"<tcuda.emulation.Clock: {self.now()} ns>"
@@ -95,6 +93,4 @@ class Clock(_core.EmulatedClock):
                 self._now = time
                 if self._waited is not None:
                     self._waited(began, time)
-                for call in self._after_waits:
-                    call()
             return self._now

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tcuda._core import EmulatedMemory
+from tcuda._core import EmulatedActivity, EmulatedMemory
 from tcuda._runtime.protocol import STREAM_DEFAULT
 from tcuda.emulation.runtime import launch_limits
-from tcuda.emulation.runtime.activity import Activity
 from tcuda.emulation.runtime.costs import CLOCK_KHZ, MULTIPROCESSORS
 from tcuda.emulation.runtime.timeline import Timeline
-
-if TYPE_CHECKING:
-    from tcuda.emulation.runtime.clock import Clock
 
 CAPABILITY = (9, 0)
 STREAM_PRIORITY_RANGE = (0, -5)
@@ -32,7 +28,6 @@ class EmulatedDevice:
     Args:
         index: The place of the device among the devices that the process sees; -1 if the process does not see it.
         memory: The bytes of its memory.
-        clock: The clock.
         ordinal: The place of the device among all devices of the machine; ``index`` if None.
 
     Attributes:
@@ -44,13 +39,13 @@ class EmulatedDevice:
         activity: The times of its operations.
     """
 
-    def __init__(self, index: int, memory: int, clock: Clock, ordinal: int | None = None) -> None:
+    def __init__(self, index: int, memory: int, ordinal: int | None = None) -> None:
         self.index = index
         self.ordinal = index if ordinal is None else ordinal
         self.memory = EmulatedMemory(memory)
         self.default = Timeline(0, index, STREAM_DEFAULT)
         self.peers: set[int] = set()
-        self.activity = Activity(clock)
+        self.activity = EmulatedActivity()
 
     @property
     def uuid(self) -> uuid.UUID:

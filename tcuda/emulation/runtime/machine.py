@@ -64,8 +64,8 @@ class Machine:
         self.clock = Clock()
         self.lock = self.clock._lock
         seen = range(devices) if visible is None else visible
-        self.devices = [EmulatedDevice(index, memory, self.clock, ordinal) for index, ordinal in enumerate(seen)]
-        unseen = [EmulatedDevice(-1, memory, self.clock, ordinal) for ordinal in range(devices) if ordinal not in seen]
+        self.devices = [EmulatedDevice(index, memory, ordinal) for index, ordinal in enumerate(seen)]
+        unseen = [EmulatedDevice(-1, memory, ordinal) for ordinal in range(devices) if ordinal not in seen]
         self.all_devices = sorted([*self.devices, *unseen], key=lambda device: device.ordinal)
         self.thread = _core.EmulatedThread(len(self.devices), DEFAULT_STREAM)
         self.handles = Handles()

@@ -212,9 +212,10 @@ class EmulatedNvml:
 
     def _busy_percent(self, handle: EmulatedDevice) -> int:
         activity = self._device(handle).activity
-        end = self._clock.now()
-        start = max(0, end - SAMPLE_PERIOD)
-        return 100 * activity.within(start, end) // (end - start) if end else 0
+        with self._clock._lock:
+            end = self._clock.now()
+            start = max(0, end - SAMPLE_PERIOD)
+            return 100 * activity.within(start, end) // (end - start) if end else 0
 
     def _device(self, handle: EmulatedDevice) -> EmulatedDevice:
         self._require_initialized()

@@ -26,8 +26,8 @@ class Machine:
     def __init__(self) -> None:
         self.clock = _core.EmulatedClock(threading.RLock())
         self.default, self.other, self.apart = Stream(), Stream(), Stream(blocking=False)
-        self.activity: list[tuple[int, int]] = []
-        devices = [(self.default, self.activity.append)]
+        self.activity = _core.EmulatedActivity()
+        devices = [(self.default, self.activity)]
         self.times = _core.EmulatedTimes(self.clock, devices, 10)
 
 
@@ -43,7 +43,7 @@ def test_each_operation_takes_time_of_the_host_and_of_its_stream() -> None:
     assert machine.times.occupy(machine.apart, 100) == 110
     assert machine.times.occupy(machine.apart, 5) == 115
     assert (machine.clock._now, machine.apart.ready) == (20, 115)
-    assert machine.activity == [(10, 110), (110, 115)]
+    assert [machine.activity.until(now) for now in (10, 20, 110, 115, 120)] == [0, 10, 100, 105, 105]
 
 
 def test_the_default_stream_and_blocking_streams_wait_for_each_other() -> None:
@@ -58,7 +58,7 @@ def test_the_default_stream_and_blocking_streams_wait_for_each_other() -> None:
 def test_an_operation_without_duration_is_no_activity() -> None:
     machine = Machine()
     assert machine.times.occupy(machine.default, 0) == 10
-    assert machine.activity == []
+    assert machine.activity.until(1000) == 0
 
 
 def test_times_end_at_the_last_nanosecond_of_64_bits() -> None:

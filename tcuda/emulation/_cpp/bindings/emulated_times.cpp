@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <climits>
 
-#include "bindings/python/owned.hpp"
-#include "bindings/python/python_calls.hpp"
-
 namespace nb = nanobind;
 
 namespace tcuda {
@@ -53,7 +50,9 @@ long long EmulatedTimes::occupy(EmulatedTimeline &timeline, long long duration) 
         return -1;
     const long long begin = start(timeline, *of);
     extend(timeline, *of, sum(begin, duration));
-    return duration <= 0 || note(*of, begin, timeline.ready) ? timeline.ready : -1;
+    if (duration > 0)
+        nb::inst_ptr<EmulatedActivity>(of->activity)->add(begin, timeline.ready, clock_.now);
+    return timeline.ready;
 }
 
 long long EmulatedTimes::start(const EmulatedTimeline &timeline, const Device &device) const {
@@ -101,12 +100,6 @@ EmulatedTimes::Device *EmulatedTimes::device(int index) {
 
 const EmulatedTimes::Device *EmulatedTimes::device(int index) const {
     return const_cast<EmulatedTimes *>(this)->device(index);
-}
-
-bool EmulatedTimes::note(const Device &device, long long start, long long end) const {
-    const Owned first(PyLong_FromLongLong(start)), last(PyLong_FromLongLong(end));
-    const Owned times(first && last ? PyTuple_Pack(2, first.get(), last.get()) : nullptr);
-    return times && done(call(device.note.ptr(), times.get()));
 }
 
 void bind_emulated_times(nb::module_ &module) {
@@ -171,12 +164,12 @@ void bind_emulated_times(nb::module_ &module) {
 
     Args:
         clock: The clock.
-        devices: For each device the default stream, and a function that takes the start and the end of an operation.
+        devices: For each device the default stream and the activity.
         call: The time of the host that each operation takes.)")
         .def(nb::init<EmulatedClock &, nb::sequence, long long>(), nb::arg("clock"), nb::arg("devices"),
              nb::arg("call"), nb::keep_alive<1, 2>(),
              nb::sig("def __init__(self, clock: EmulatedClock, devices: Sequence[tuple[EmulatedTimeline, "
-                     "Callable[[tuple[int, int]], object]]], call: int) -> None"))
+                     "EmulatedActivity]], call: int) -> None"))
         .def(
             "start",
             [](const EmulatedTimes &self, const EmulatedTimeline &timeline) { return raised_or(self.start(timeline)); },

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "emulation/_cpp/bindings/emulated_activity.hpp"
+
 namespace tcuda {
 
 // All times are nanoseconds, and times after the year 292 are that year. The classes of Python inherit from these two.
@@ -40,8 +42,8 @@ struct KernelTime {
 // with a Python error set if they fail.
 class EmulatedTimes {
 public:
-    // `devices` has, for each device, the default stream, and a function that takes the start and the end of an
-    // operation. Each operation takes `call` nanoseconds of the host. The binding keeps `clock` alive.
+    // `devices` has, for each device, the default stream and the activity. Each operation takes `call` nanoseconds of
+    // the host. The binding keeps `clock` alive.
     EmulatedTimes(EmulatedClock &clock, nanobind::sequence devices, long long call);
 
     // The earliest start of an operation that is added to `timeline` now.
@@ -64,7 +66,7 @@ public:
 private:
     struct Device {
         nanobind::object default_stream;
-        nanobind::object note;
+        nanobind::object activity;
         // When the work of all streams is complete, and of those that the default stream waits for. The times of
         // streams only grow, so no list of the streams is needed.
         long long ready = 0, blocking_ready = 0;
@@ -75,7 +77,6 @@ private:
     const Device *device(int index) const;
     static void extend(EmulatedTimeline &timeline, Device &device, long long time);
     long long start(const EmulatedTimeline &timeline, const Device &device) const;
-    bool note(const Device &device, long long start, long long end) const;
 
     EmulatedClock &clock_;
     const long long call_;

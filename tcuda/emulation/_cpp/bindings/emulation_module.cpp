@@ -1,6 +1,7 @@
 // The classes of emulated devices in the Python module of the core.
 #include <nanobind/nanobind.h>
 
+#include "emulation/_cpp/bindings/emulated_activity.hpp"
 #include "emulation/_cpp/bindings/emulated_arrays.hpp"
 #include "emulation/_cpp/bindings/emulated_thread.hpp"
 #include "emulation/_cpp/bindings/emulated_times.hpp"
@@ -20,6 +21,7 @@ void bind_emulation(nanobind::module_ &module) {
     bind_emulated_kernels(module);
     bind_emulated_arrays(module);
     bind_emulated_thread(module);
+    bind_emulated_activity(module);
     bind_emulated_times(module);
     bind_emulated_work(module);
     bind_quiet_calls(module);
