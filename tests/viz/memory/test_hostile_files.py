@@ -181,7 +181,7 @@ def test_every_hostile_file_is_refused_in_one_line(tmp_path: Path, run_python: R
     assert done.returncode == 0, done.stderr
     assert answers(done.stdout) == [[name, 1, None] for name in sorted(CONTENTS)], done.stderr
     lines = done.stderr.splitlines()
-    assert lines[::2] == sorted(CONTENTS)
+    assert lines[::2] == sorted(CONTENTS), done.stderr
     for name, message in zip(lines[::2], lines[1::2], strict=True):
         assert message.startswith(f"tcuda memory-viz: {str(folder / name)!r} holds no allocator snapshot: ")
         assert message.endswith("torch.cuda.memory._dump_snapshot().")
