@@ -1830,6 +1830,9 @@ class EmulatedTimes:
     def extend(self, timeline: EmulatedTimeline, time: int) -> int:
         """Let ``timeline`` be busy at least until ``time``, and return the time until which it is busy."""
 
+    def note(self, device: int, start: int, end: int) -> None:
+        """Note that ``device`` works from ``start`` to ``end``."""
+
     def ready(self, device: int) -> int:
         """Return the time at which all work is complete that streams of ``device`` were given so far."""
 

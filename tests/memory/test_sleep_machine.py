@@ -179,7 +179,7 @@ class Machine(RuleBasedStateMachine):
             stats["reserved_bytes.all.current"] + stats["sleeping_bytes.all.current"]
             >= (stats["allocated_bytes.all.current"])
         )
-        segments = tcuda.memory_snapshot()
+        segments = [segment for segment in tcuda.memory_snapshot() if segment["device"] == tcuda.current_device()]
         asleep = sum(segment["total_size"] for segment in segments if segment.get("is_asleep"))
         assert asleep == stats["sleeping_bytes.all.current"]
         assert sum(segment["total_size"] for segment in segments) == asleep + stats["reserved_bytes.all.current"]

@@ -215,7 +215,7 @@ class GraphCalls:
             if executable.host:
                 self._host_uses.add(executable.host, timeline, end)
             if end > start:
-                self._streams.note_work(timeline.device, start, end)
+                self._streams.times.note(timeline.device, start, end)
             if self._races.trace is not None:
                 self._races.trace.graph(timeline, executable.graph, start)
             self._races.watcher.launched(executable, timeline)

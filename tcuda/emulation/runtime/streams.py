@@ -47,7 +47,6 @@ class Streams:
         self._per_thread: dict[tuple[int, int], Timeline] = {}
         """The per-thread default streams, by thread and device."""
         of_devices = [(device.default, device.activity) for device in devices]
-        self._clock = clock
         self.times = _core.EmulatedTimes(clock, of_devices, CALL)
 
     # Streams by their handles
@@ -128,11 +127,7 @@ class Streams:
         start = max(map(self.times.start, timelines))
         for timeline in timelines:
             self.times.extend(timeline, start + duration)
-            self.note_work(timeline.device, start, start + duration)
-
-    def note_work(self, device: int, start: int, end: int) -> None:
-        """Note that ``device`` works from ``start`` to ``end``, which are in nanoseconds."""
-        self._devices[device].activity.add(start, end, self._clock.now())
+            self.times.note(timeline.device, start, start + duration)
 
     # Captures
 

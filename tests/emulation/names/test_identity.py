@@ -164,11 +164,13 @@ def test_a_missing_module_tells_the_reason(name: str, reason: str, printed: Any)
 
 
 def test_a_missing_name_tells_the_reason(printed: Any, xp: Any) -> None:
-    (told,) = printed("import cupy\ntry:\n    cupy.show_config\nexcept AttributeError as error:\n    print(error)")
-    reason = "cupy.show_config is a function of CuPy that emulated devices lack. About the installation of CuPy itself."
-    assert told == f"module 'cupy' has no attribute 'show_config'. {reason}"
-    with pytest.raises(AttributeError, match="About the installation of CuPy itself"):
-        _ = xp.show_config
+    code = "import cupy\ntry:\n    cupy.cuda.MemoryAsyncPool\nexcept AttributeError as error:\n    print(error)"
+    (told,) = printed(code)
+    reason = "Emulated devices have no pools of CUDA's own, from which streams allocate."
+    sentence = f"cupy.cuda.MemoryAsyncPool is a class of CuPy that emulated devices lack. {reason}"
+    assert told == f"module 'cupy.cuda' has no attribute 'MemoryAsyncPool'. {sentence}"
+    with pytest.raises(AttributeError, match="Emulated devices have no pools of CUDA's own"):
+        _ = xp.cuda.MemoryAsyncPool
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'$"):
         _ = xp.no_such_name
 

@@ -51,7 +51,7 @@ long long EmulatedTimes::occupy(EmulatedTimeline &timeline, long long duration) 
     const long long begin = start(timeline, *of);
     extend(timeline, *of, sum(begin, duration));
     if (duration > 0)
-        nb::inst_ptr<EmulatedActivity>(of->activity)->add(begin, timeline.ready, clock_.now);
+        note(*of, begin, timeline.ready);
     return timeline.ready;
 }
 
@@ -79,6 +79,17 @@ void EmulatedTimes::extend(EmulatedTimeline &timeline, Device &device, long long
     device.ready = std::max(device.ready, timeline.ready);
     if (timeline.blocking)
         device.blocking_ready = std::max(device.blocking_ready, timeline.ready);
+}
+
+bool EmulatedTimes::note(int device, long long start, long long end) {
+    const Device *const of = this->device(device);
+    if (of != nullptr)
+        note(*of, start, end);
+    return of != nullptr;
+}
+
+void EmulatedTimes::note(const Device &device, long long start, long long end) const {
+    nb::inst_ptr<EmulatedActivity>(device.activity)->add(start, end, clock_.now);
 }
 
 long long EmulatedTimes::ready(int device) const {
@@ -189,6 +200,14 @@ void bind_emulated_times(nb::module_ &module) {
             },
             nb::arg("timeline"), nb::arg("time"), R"(
         Let ``timeline`` be busy at least until ``time``, and return the time until which it is busy.)")
+        .def(
+            "note",
+            [](EmulatedTimes &self, int device, nb::int_ start, nb::int_ end) {
+                if (!self.note(device, limited(start), limited(end)))
+                    nb::raise_python_error();
+            },
+            nb::arg("device"), nb::arg("start"), nb::arg("end"),
+            "Note that ``device`` works from ``start`` to ``end``.")
         .def(
             "ready", [](const EmulatedTimes &self, int device) { return raised_or(self.ready(device)); },
             nb::arg("device"),

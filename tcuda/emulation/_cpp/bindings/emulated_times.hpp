@@ -55,6 +55,9 @@ public:
     // Lets `timeline` be busy at least until `time`. Returns the time until which it is busy.
     long long extend(EmulatedTimeline &timeline, long long time);
 
+    // Notes that `device` works from `start` to `end`. False with a Python error set if there is no such device.
+    bool note(int device, long long start, long long end);
+
     // When all work of the device is complete that its streams were given so far, also streams that are gone.
     long long ready(int device) const;
 
@@ -77,6 +80,7 @@ private:
     const Device *device(int index) const;
     static void extend(EmulatedTimeline &timeline, Device &device, long long time);
     long long start(const EmulatedTimeline &timeline, const Device &device) const;
+    void note(const Device &device, long long start, long long end) const;
 
     EmulatedClock &clock_;
     const long long call_;
