@@ -185,9 +185,8 @@ SMALLEST_LIMITS = {
 The aim is 1.01. The workloads above 1.01 need less than 1 GiB, or are churns: memory within pieces of 2 MiB counts.
 """
 
-HELD_PER_TORCH = {"churn_large": 1.03, "sparse_solve": 1.15}
-"""The bounds of the memory that is held at leisure, as a multiple of what torch's expandable segments hold; 1.004 for
-the other workloads. Each of the two workloads that hold more has free blocks in other places than in torch."""
+HELD_PER_TORCH = 1.004
+"""The bound of the memory that is held at leisure, as a multiple of what torch's expandable segments hold."""
 
 
 class HeldByTorch(NamedTuple):
