@@ -158,8 +158,8 @@ CALLS_OF_TORCH = {
 """The calls of the driver in the first replay with torch's expandable segments.
 
 The figures of five workloads were measured on an H200 on 2026-11-28: ``deeplab_infer``, ``gpt2_generate``,
-``vit_train``, ``train_transformer`` and ``train_convnet``. All figures are those of tcuda's allocator with torch's steps:
-20 MiB for large requests, 2 MiB for small ones. For these five workloads, the two are the same.
+``vit_train``, ``train_transformer`` and ``train_convnet``. All figures are those of tcuda's allocator with the steps of
+torch: 20 MiB for large requests, 2 MiB for small ones. For these five workloads, the two are the same.
 """
 
 RIVALS = ("torch", "torch_expandable", "cupy")
