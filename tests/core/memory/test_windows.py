@@ -175,6 +175,17 @@ class TestAWindow:
         assert read(program.runtime, window, 3) == b"end"
         assert read(program.runtime, window + 5 * MIB, 5) == b"begin"
 
+    def test_joins_two_free_blocks_that_are_smaller_than_a_piece(self, program: Program) -> None:
+        program.limit(4 * PIECE)
+        sizes = [1280 * KIB, 1536 * KIB, 1280 * KIB, 1536 * KIB, 1152 * KIB]
+        blocks = [program.take(size) for size in sizes]
+        program.free(blocks.pop(3))  # the start of the third piece; the end of the fourth piece is free too
+        assert program.reserved() == 4 * PIECE
+        window = program.take(2560 * KIB)
+        assert window not in range(blocks[0], blocks[0] + 4 * PIECE)
+        assert program.reserved() == 4 * PIECE
+        program.free(window, *blocks)
+
     def test_opens_with_as_much_of_its_outer_pieces_as_a_request_needs(
         self, program: Program, blocks: list[int]
     ) -> None:

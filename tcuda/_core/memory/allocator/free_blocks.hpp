@@ -75,8 +75,12 @@ public:
     template <typename Wanted> Block *find_large(Wanted wanted) const { return larger_.find(wanted); }
     template <typename Visit> void each_large(Visit visit) const { larger_.each(visit); }
 
-    template <typename Visit> void each(Visit visit) const {
-        for (std::uint64_t words = summary_; words != 0; words &= words - 1) {
+    template <typename Visit> void each(Visit visit) const { each_from(0, visit); }
+
+    // The blocks of at least `size` bytes. The size is a multiple of 64 units, and less than 2 MiB.
+    template <typename Visit> void each_from(std::size_t size, Visit visit) const {
+        const std::size_t first = size / unit / 64;
+        for (std::uint64_t words = summary_ >> first << first; words != 0; words &= words - 1) {
             const std::size_t word = lowest(words);
             for (std::uint64_t places = words_[word]; places != 0; places &= places - 1)
                 of_size_[word * 64 + lowest(places)].each(visit);

@@ -5,15 +5,22 @@
 #include <utility>
 
 #include "memory/allocator/physical_memory.hpp"
+#include "memory/allocator/sizes.hpp"
 
 namespace tcuda {
+namespace {
+
+// The smallest free block that a window may show. The bound limits the time of a search to the amount of free memory.
+constexpr std::size_t least_part = small_segment / 8;
+
+} // namespace
 
 // Searching
 
-// Finds the free blocks of the expandable segment that may hold a piece.
+// Finds the free blocks of the expandable segment that may hold a piece, its start or its end.
 void Windows::find_runs(const Heap &heap) {
     runs_.clear();
-    heap.free.each_large([&](Block *block) {
+    heap.free.each_from(least_part, [&](Block *block) {
         if (block->segment == heap.expandable)
             runs_.push_back({block->address, block->address + block->size, block});
     });
