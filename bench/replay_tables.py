@@ -116,7 +116,7 @@ def excess_gone(workload: str, held: int, plan: Plan, *, busy: bool = False) -> 
 
 
 def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float | None:
-    """Return the bound of tcuda's peak reserved / peak live: what its rivals hold at least, and a step of small requests.
+    """Return the bound of tcuda's peak reserved / peak live: the least that rivals hold, and a step of small requests.
 
     On emulated devices, which have no rivals, and for programs that repeat a step, the rival is what torch's expandable
     segments held on an H200. The bound is None if a rival is missing.
@@ -125,7 +125,7 @@ def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float
         least = HELD_BY_TORCH[workload].expandable * _MIB if workload in HELD_BY_TORCH else None
     else:
         least = min(sources[rival].reserved for rival in RIVALS) if set(RIVALS) <= sources.keys() else None
-    return None if least is None else (least + HELD_OVER_TORCH) / sources["tcuda"].live
+    return None if least is None else (least + HELD_OVER_TORCH) / next(iter(sources.values())).live
 
 
 def _times(replay: Replayed) -> tuple[str, str]:

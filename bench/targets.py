@@ -171,22 +171,32 @@ SETTLED_AFTER = {"train_sharded": 3}
 SMALLEST_LIMITS = {
     "churn_small": 1.15,
     "churn_large": 1.03,
-    "deeplab_infer": 1.01,
-    "gpt2_generate": 1.012,
-    "vit_train": 1.01,
+    "deeplab_infer": 1.005,
+    "gpt2_generate": 1.008,
+    "vit_train": 1.005,
     "diffusion_sample": 1.013,
-    "train_transformer": 1.01,
-    "train_convnet": 1.01,
-    "kv_generate": 1.012,
+    "train_transformer": 1.003,
+    "train_convnet": 1.001,
+    "kv_generate": 1.009,
     "kv_paged": 1.013,
-    "rl_train": 1.04,
-    "sparse_solve": 1.05,
-    "image_pipeline": 1.07,
+    "rl_train": 1.032,
+    "sparse_solve": 1.042,
+    "image_pipeline": 1.058,
 }
-"""The bounds of the smallest limit on which a workload runs, as a multiple of its rounded peak of live bytes.
+"""The bounds of the smallest limits on which the workloads run, on idle and on busy streams.
 
-The aim is 1.01. The workloads above 1.01 need less than 1 GiB, or are churns: memory within pieces of 2 MiB counts.
+The bounds are multiples of the rounded peaks of live bytes.
 """
+
+NEAR_LIVE = 1.01
+"""The aim of the smallest limit.
+
+A workload above the aim may need a piece of 2 MiB beside what is live, or as much as a plan that knows the workload
+beforehand and gives each allocation one address.
+"""
+
+ABOVE_PLAN = {"churn_small"}
+"""The workload that needs more than that: a random churn, in which most live blocks are smaller than a piece."""
 
 HELD_OVER_TORCH = 2 << 20
 """The bytes that may be held at leisure above what torch's expandable segments hold: one step of small requests."""

@@ -9,16 +9,19 @@ import pytest
 from limits import NAMES as LIMITED
 from limits import limits
 from machine import machine
+from plans import PIECE
 from replay import NAMES, PLANNED, planned, present, replay
 from replay_tables import array_time_of_torch, reserved_bound
 from stream_programs import PROGRAMS
 from targets import (
+    ABOVE_PLAN,
     CALLS_OF_TORCH,
     COLD_ALLOCATIONS,
     COLD_TIME_OF_TORCH,
     HELD_BY_TORCH,
     HELD_BY_TORCH_BUSY,
     HELD_OVER_TORCH,
+    NEAR_LIVE,
     RIVALS,
     SETTLED_AFTER,
     SMALLEST_LIMITS,
@@ -138,6 +141,15 @@ def test_replay_runs_on_a_limit_near_the_live_memory(workload: str, busy: bool) 
     found = limits_of("tcuda", busy)[workload].per_live
     assert found is not None
     assert found <= SMALLEST_LIMITS[workload]
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+@pytest.mark.parametrize("workload", [name for name in LIMITED if name not in ABOVE_PLAN])
+def test_replay_runs_on_a_limit_no_larger_than_a_plan_of_the_workload(workload: str, busy: bool) -> None:
+    bound, height = plan_of(workload)
+    found = limits_of("tcuda", busy)[workload].smallest
+    assert found is not None
+    assert found <= max(NEAR_LIVE * bound, bound + PIECE, height)
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])

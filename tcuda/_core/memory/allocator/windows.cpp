@@ -10,8 +10,8 @@
 namespace tcuda {
 namespace {
 
-// The smallest free block that a window may show. The bound limits the time of a search to the amount of free memory.
-constexpr std::size_t least_part = small_segment / 8;
+// The smallest free block that a window may show. The bound keeps a search from many tiny blocks.
+constexpr std::size_t least_part = small_segment / 64;
 
 } // namespace
 
