@@ -229,6 +229,21 @@ class TestAWindow:
         program.take(3 * BLOCK)
         assert program.reserved() == reserved + BLOCK
 
+    def test_gets_new_memory_only_where_all_of_it_has_room(self, program: Program) -> None:
+        program.limit(40 * MIB)
+        before, between, behind = (program.take(size) for size in (15 * MIB, 10 * MIB, 15 * MIB))
+        assert (between, behind) == (before + 15 * MIB, before + 25 * MIB)
+        write(program.runtime, behind, b"behind")
+        program.free(between)
+        program.runtime.deviceSynchronize()
+        program.ledger.empty_cache(0)
+        assert program.reserved() == 32 * MIB  # 1 MiB is free on each side of the 8 MiB that went back
+        program.limit(42 * MIB)
+        window = program.take(10 * MIB + 512 * KIB)
+        assert program.reserved() == 42 * MIB
+        write(program.runtime, window, bytes(10 * MIB + 512 * KIB))
+        assert read(program.runtime, behind, 6) == b"behind"
+
     def test_is_a_segment_of_the_snapshot_while_it_is_open(self, program: Program, blocks: list[int]) -> None:
         def segments() -> list[tuple[int, int]]:
             found, _ = program.ledger.snapshot(None, False)

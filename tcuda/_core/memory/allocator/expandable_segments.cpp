@@ -116,8 +116,9 @@ int ExpandableSegments::grow_window(Heap &heap, std::size_t size, const Room &ro
     const std::size_t largest = windows_.largest(heap);
     if (largest < size) {
         const std::size_t missing = round_up(size - largest, small_segment);
-        Block *hole = missing < size ? find_hole(heap, missing) : nullptr;
-        const int status = hole == nullptr ? out_of_memory : fill(heap, hole, missing, room, stack);
+        // The free blocks beside a hole are a part of `largest` already, so the hole itself must have the room.
+        Block *hole = heap.holes.find([&](const Block *each) { return each->size >= missing; });
+        const int status = hole == nullptr || missing >= size ? out_of_memory : fill(heap, hole, missing, room, stack);
         if (status != success)
             return status;
     }
@@ -144,7 +145,8 @@ int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, con
     return status == out_of_memory && needed < wanted ? fill(heap, hole, needed, room, stack) : status;
 }
 
-// Maps memory at the start of a hole, if there is room for all of it, and makes that part a free block.
+// Maps memory at the start of a hole of at least this size, if the limit leaves room for all of it, and makes that part
+// a free block.
 int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, const Room &room, StackId stack) {
     if (size > room.allowed)
         return out_of_memory;
