@@ -49,6 +49,14 @@ class Program:
             self.ledger.stream_about_to_be_destroyed(0, stream)
             self.runtime.streamDestroy(stream)
 
+    def renew(self) -> None:
+        """Destroy the stream and make a new one."""
+        self.runtime.streamSynchronize(self.stream)
+        self.ledger.stream_about_to_be_destroyed(0, self.stream)
+        self.runtime.streamDestroy(self.stream)
+        self.stream = self.runtime.streamCreateWithPriority(1, 0)
+        self.ledger.stream_created(0, self.stream)
+
     def take(self, size: int) -> int:
         address: int = self.ledger.allocate(0, size, self.stream)
         return address
@@ -266,6 +274,24 @@ class TestAWindow:
         figures = program.figures()
         assert program.reserved() == 0
         assert figures["num_device_free"] == figures["num_device_alloc"]
+
+    @pytest.mark.alone
+    def test_in_use_stays_when_only_other_parts_of_its_pieces_go_back(self, program: Program) -> None:
+        program.limit(30 * PIECE)
+        program.free(program.take(30 * PIECE))
+        program.renew()  # the new stream gets the memory, and the last 8 MiB and 256 KiB stay unused
+        sizes = 1280 * KIB, 16 * MIB + 768 * KIB, 16 * MIB, 16 * MIB + 512 * KIB, 1280 * KIB
+        _, first, _, second, _ = (program.take(size) for size in sizes)
+        program.free(first, second)
+        window = program.take(33 * MIB + 256 * KIB)  # ends with 512 KiB of the piece that the last block is in
+        assert program.reserved() == 30 * PIECE
+        program.keep_busy(program.stream)
+        program.free(window)
+        program.limit(100 * PIECE)
+        unmapped = program.figures()["num_device_free"]
+        program.ledger.allocate(0, 10 * PIECE, program.other)
+        assert program.figures()["num_device_free"] == unmapped + 4
+        assert program.is_busy(program.stream)
 
     def test_that_is_open_keeps_its_memory(self, program: Program, blocks: list[int]) -> None:
         program.free(blocks[0], blocks[2])

@@ -1,5 +1,6 @@
 #include "memory/allocator/expandable_segments.hpp"
 
+#include <iterator>
 #include <memory>
 #include <new>
 #include <utility>
@@ -183,12 +184,16 @@ bool ExpandableSegments::is_releasable(const Block *block) {
 
 int ExpandableSegments::release(Heap &heap, Block *block, std::size_t *released) {
     const auto &mappings = block->segment->mappings;
-    const Address end = block->address + block->size;
-    int status = windows_.unmap(heap, block->address, end);
-    for (auto mapping = mappings.lower_bound(block->address); block != nullptr && status == success;) {
-        if (mapping == mappings.end() || mapping->first + mapping->second.size > end)
-            break;
-        const Address from = mapping->first, to = from + mapping->second.size;
+    const auto end_of = [](const auto &mapping) { return mapping.first + mapping.second.size; };
+    auto mapping = mappings.lower_bound(block->address), behind = mappings.lower_bound(block->address + block->size);
+    if (mapping != behind && end_of(*std::prev(behind)) > block->address + block->size)
+        --behind; // another block has a part of this mapping
+    if (mapping == behind)
+        return success;
+    // A window that shows only other parts of the block may be in use until now.
+    int status = windows_.unmap(heap, mapping->first, end_of(*std::prev(behind)));
+    while (mapping != behind && status == success) {
+        const Address from = mapping->first, to = end_of(*mapping);
         ++mapping; // release_mapping() erases the mapping
         status = release_mapping(heap, &block, from, to);
         if (status == success)
