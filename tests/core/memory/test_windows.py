@@ -194,6 +194,18 @@ class TestAWindow:
         assert program.reserved() == 4 * PIECE
         program.free(window, *blocks)
 
+    def test_begins_with_no_memory_from_the_middle_of_the_last_piece(self, program: Program) -> None:
+        program.limit(4 * PIECE)
+        first, _, third, last = (program.take(size) for size in (1280 * KIB, 4352 * KIB, 1280 * KIB, 1280 * KIB))
+        assert last + 1280 * KIB == first + 4 * PIECE
+        program.free(third)
+        assert program.take(1152 * KIB) == third  # 128 KiB are free before the last block
+        program.free(first)
+        program.limit(5 * PIECE)
+        calls = program.calls()
+        program.take(1408 * KIB)
+        assert program.calls() == calls + 1
+
     def test_opens_with_as_much_of_its_outer_pieces_as_a_request_needs(
         self, program: Program, blocks: list[int]
     ) -> None:
