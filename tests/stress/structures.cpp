@@ -161,7 +161,8 @@ void check_even_addresses() {
         for (Block &block : blocks)
             tree.erase(&block);
         if (CountedOrder::comparisons > 40 * count)
-            fail("a BlockTree of addresses %zu bytes apart has a depth of %zu", size, CountedOrder::comparisons / count);
+            fail("a BlockTree of addresses %zu bytes apart has a depth of %zu", size,
+                 CountedOrder::comparisons / count);
     }
 }
 
