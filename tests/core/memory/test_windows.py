@@ -11,6 +11,7 @@ import tcuda
 from support.peer import Peer, read, write
 from tcuda import _core
 from tcuda._backend import backend_of
+from tcuda.emulation.runtime.driver_streams import DriverStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -450,6 +451,27 @@ class TestTheBound:
         self.show(program, [full[number] for number in next(itertools.islice(self.triples(), 511, None))])
         assert program.calls() == calls
         assert program.reserved() == 16 * PIECE
+
+    @pytest.mark.emulated  # the question to the driver is a function of Python
+    def test_memory_that_comes_free_during_the_question_needs_no_window(
+        self, program: Program, full: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        chosen = self.next(full)
+        left = [block for block in full if block not in chosen]
+        query = DriverStreams.query_stream
+
+        def free_meanwhile(streams: DriverStreams, device: int, stream: int) -> int:
+            program.free(*left)
+            left.clear()
+            return query(streams, device, stream)
+
+        program.runtime.streamSynchronize(program.stream)
+        program.free(*chosen)
+        monkeypatch.setattr(DriverStreams, "query_stream", free_meanwhile)
+        mapped = program.figures()["num_device_alloc"]
+        assert program.take(3 * PIECE) == full[0]
+        assert not left
+        assert program.figures()["num_device_alloc"] == mapped
 
     def test_a_busy_stream_gets_new_memory(self, program: Program, full: list[int]) -> None:
         program.keep_busy(program.stream)

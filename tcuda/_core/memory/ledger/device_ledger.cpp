@@ -141,8 +141,11 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
 
 // Takes free memory that lies apart; null if there is not enough.
 Block *DeviceLedger::take_apart(Lock &lock, Pool &pool, Stream stream, std::size_t size) {
-    if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size))
+    if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size)) {
         reclaimer_.unmap_idle_windows(lock, *heap);
+        if (Block *block = take(pool, stream, size)) // other threads may have freed memory meanwhile
+            return block;
+    }
     return native_.make_window(pool, stream, size) ? take(pool, stream, size) : nullptr;
 }
 
