@@ -4,8 +4,9 @@ For each workload and allocator, the tool prints the time and the calls of the d
 replay of a fresh process without a limit, and the most memory that the allocator then holds. After that, the tool
 searches, by bisection, for the smallest limit of the allocator's memory on which a replay ends without out-of-memory.
 The limits are multiples of 2 MiB, and each replay begins with an empty cache. The limit is shown as a multiple of the
-peak of the live bytes, with each block rounded to 512 bytes and the sum to 2 MiB. With ``--busy``, the stream has work
-all the time.
+peak of the live bytes, with each block rounded to 512 bytes and the sum to 2 MiB. Two columns say what stands against a
+smaller limit: a piece of 2 MiB, the least that the driver gives; and, with ``--plan``, a plan that knows the workload
+beforehand (``plans.py``). With ``--busy``, the stream has work all the time.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limits_worker import Limits
-from replay import EMULATED, ReplayError, possible
+from plans import PIECE
+from replay import EMULATED, ReplayError, planned, possible
 from replay import present as all_present
 from sources import SETTINGS, SOURCES
 from table import plain
 from workloads import COLD, WORKLOADS, read_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from plans import Plan
+
 NAMES = tuple(name for name in WORKLOADS if name not in COLD)
 """The names of the workloads, all of which free memory."""
 
@@ -60,9 +65,10 @@ def limits(source: str, workloads: Sequence[str], *, busy: bool = False) -> list
     return found
 
 
-def table(found: Sequence[Limits]) -> list[tuple[str, ...]]:
-    """Return all results, in one row for each workload and allocator."""
-    header: tuple[str, ...] = ("workload", "stream", "allocator", "smallest limit / live", "held / live")
+def table(found: Sequence[Limits], plans: Mapping[str, Plan]) -> list[tuple[str, ...]]:
+    """Return all results, in one row for each workload and allocator, with the plans of some workloads."""
+    header: tuple[str, ...] = ("workload", "stream", "allocator", "smallest limit / live", "live + a piece / live")
+    header += (*(("plan / live",) if plans else ()), "held / live")
     header += ("first: µs an event", "driver calls", "second: µs an event", "driver calls")
     rows: list[tuple[str, ...]] = [header]
     for each in sorted(found, key=lambda each: (each.workload, each.busy)):
@@ -72,7 +78,10 @@ def table(found: Sequence[Limits]) -> list[tuple[str, ...]]:
             costs.append(f"{each.seconds[place] / each.events * 1e6:.2f}")
             costs.append("-" if each.calls is None else f"{each.calls[place]:,}")
         stream = "busy" if each.busy else "idle"
-        rows.append((each.workload, stream, each.source, ratio, f"{each.held / each.bound:.3f}", *costs))
+        floors = [f"{1 + PIECE / each.bound:.3f}"]
+        if plans:
+            floors.append(f"{plans[each.workload].height / each.bound:.3f}" if each.workload in plans else "-")
+        rows.append((each.workload, stream, each.source, ratio, *floors, f"{each.held / each.bound:.3f}", *costs))
     return rows
 
 
@@ -83,6 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--busy", action="store_true", help="keep the stream busy")
+    parser.add_argument("--plan", action="store_true", help="show a plan made beforehand; takes a minute")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
 
@@ -98,7 +108,12 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError, ReplayError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(json.dumps([each._asdict() for each in found], indent=2) if options.json else plain(table(found)))
+    if options.json:
+        print(json.dumps([each._asdict() for each in found], indent=2))
+        return 0
+    measured_names = dict.fromkeys(each.workload for each in found if each.workload in WORKLOADS)
+    plans = {name: planned(name) for name in measured_names} if options.plan else {}
+    print(plain(table(found, plans)))
     return 0
 
 

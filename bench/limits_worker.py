@@ -14,15 +14,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plans import least
+from plans import PIECE, least
 from replay_worker import in_a_fork, load, replay_once
 from sources import SOURCES
 
 if TYPE_CHECKING:
     from sources import Allocator
     from workloads import Events
-
-_PIECE = 2 << 20
 
 
 class Limits(NamedTuple):
@@ -60,6 +58,8 @@ def _measured(source: str, workload: str, *, busy: bool) -> Limits:
     events = load(workload)
     bound = least(events)
     allocator = SOURCES[source].make()
+    if busy:
+        allocator.spin()  # the first call compiles or loads the kernel, which takes longer than a replay
     allocator.synchronize()
     gc.disable()
     count = allocator.driver_calls
@@ -95,11 +95,11 @@ def _watched(allocator: Allocator, events: Events, *, busy: bool) -> tuple[int, 
 
 def _smallest(allocator: Allocator, events: Events, bound: int, held: int, *, busy: bool) -> int:
     """Return the smallest limit, between the bound and a limit that is known to be enough."""
-    fails, ends = bound - _PIECE, held
+    fails, ends = bound - PIECE, held
     while not _ends(allocator, events, ends, busy=busy):
         fails, ends = ends, ends + ends // 4
-    while ends - fails > max(_PIECE, bound // 1000):
-        middle = (fails + ends) // 2 // _PIECE * _PIECE
+    while ends - fails > max(PIECE, bound // 1000):
+        middle = (fails + ends) // 2 // PIECE * PIECE
         if _ends(allocator, events, middle, busy=busy):
             ends = middle
         else:

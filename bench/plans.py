@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 _UNIT = 512
-_PIECE = 2 << 20
+PIECE = 2 << 20
+"""The smallest piece of physical memory."""
 
 
 class Plan(NamedTuple):
@@ -43,7 +44,7 @@ class Plan(NamedTuple):
 
 def least(events: Events) -> int:
     """Return the bound of a workload: the peak of the live bytes, rounded."""
-    return _round_up(peak_live(_in_units(events)), _PIECE)
+    return _round_up(peak_live(_in_units(events)), PIECE)
 
 
 def plan(events: Events) -> Plan:
@@ -52,7 +53,7 @@ def plan(events: Events) -> Plan:
     lives = _lives(rounded)
     by_size = np.lexsort((lives[:, 0], -lives[:, 2]))
     height = min(_height(lives, by_size.tolist()), _height(lives, range(len(lives))))
-    return Plan(least(events), _round_up(height, _PIECE))
+    return Plan(least(events), _round_up(height, PIECE))
 
 
 def _in_units(events: Events) -> Events:

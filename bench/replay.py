@@ -39,8 +39,9 @@ NAMES = (*WORKLOADS, *PROGRAMS)
 PLANNED = tuple(name for name in NAMES if name not in COLD)
 """The names of those that free memory, so that a plan differs from the order of the program."""
 
-# One emulated device with room for all workloads. Memory that no code writes to takes no memory of the host.
-EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "64GiB"}
+# One emulated device with as much memory as an H200, because the calls of the driver depend on the free memory. Memory
+# that no code writes to takes no memory of the host.
+EMULATED = {"TCUDA_EMULATED_DEVICES": "1", "TCUDA_EMULATED_MEMORY": "139GiB"}
 
 
 class ReplayError(Exception):

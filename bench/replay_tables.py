@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stream_programs import PROGRAMS
-from targets import COLD_TIME_OF_TORCH, HELD_BY_TORCH, HELD_BY_TORCH_BUSY, RESERVED_PER_LIVE, RIVALS
+from targets import COLD_TIME_OF_TORCH, HELD_BY_TORCH, HELD_BY_TORCH_BUSY, HELD_OVER_TORCH, RIVALS
 from workloads import COLD, STEPS, WORKLOADS
 
 if TYPE_CHECKING:
@@ -116,15 +116,16 @@ def excess_gone(workload: str, held: int, plan: Plan, *, busy: bool = False) -> 
 
 
 def reserved_bound(workload: str, sources: BySource, *, emulated: bool) -> float | None:
-    """Return the bound of tcuda's peak reserved / peak live: the smallest value of its rivals; None if one is missing.
+    """Return the bound of tcuda's peak reserved / peak live: the least that rivals hold, and a step of small requests.
 
-    The bound is a fixed figure on emulated devices, which have no rivals, and for programs that repeat a step.
+    On emulated devices, which have no rivals, and for programs that repeat a step, the rival is what torch's expandable
+    segments held on an H200. The bound is None if a rival is missing.
     """
     if emulated or workload in STEPS:
-        return RESERVED_PER_LIVE.get(workload)
-    if not set(RIVALS) <= sources.keys():
-        return None
-    return min(sources[rival].reserved_per_live for rival in RIVALS)
+        least = HELD_BY_TORCH[workload].expandable * _MIB if workload in HELD_BY_TORCH else None
+    else:
+        least = min(sources[rival].reserved for rival in RIVALS) if set(RIVALS) <= sources.keys() else None
+    return None if least is None else (least + HELD_OVER_TORCH) / next(iter(sources.values())).live
 
 
 def _times(replay: Replayed) -> tuple[str, str]:

@@ -134,33 +134,36 @@ CAPTURES_OF_TORCH = {
 COLD_TIME_OF_TORCH = 0.8
 """The bound of the time of arrays of new memory from the device, as a multiple of the time of torch's arrays."""
 
-COLD_ALLOCATIONS = {"cold_small": 57, "cold_medium": 105, "cold_large": 277}
-"""The bounds of the allocations from the driver in the cold workloads, which are the same in every run."""
+COLD_ALLOCATIONS = {"cold_small": 57, "cold_medium": 54, "cold_large": 110}
+"""The allocations from the driver in the cold workloads, which are the same in every run.
+
+torch's default mode makes 202 in the first workload. torch's expandable segments would make 196, 150 and 273.
+"""
+
+CALLS_OF_TORCH = {
+    "churn_small": 56,
+    "churn_large": 116,
+    "deeplab_infer": 27,
+    "gpt2_generate": 37,
+    "vit_train": 93,
+    "diffusion_sample": 10,
+    "train_transformer": 61,
+    "train_convnet": 128,
+    "kv_generate": 37,
+    "kv_paged": 35,
+    "rl_train": 39,
+    "sparse_solve": 27,
+    "image_pipeline": 15,
+}
+"""The calls of the driver in the first replay with torch's expandable segments.
+
+The figures of five workloads were measured on an H200 on 2026-11-28: ``deeplab_infer``, ``gpt2_generate``,
+``vit_train``, ``train_transformer`` and ``train_convnet``. All figures are those of tcuda's allocator with the steps of
+torch: 20 MiB for large requests, 2 MiB for small ones. For these five workloads, the two are the same.
+"""
 
 RIVALS = ("torch", "torch_expandable", "cupy")
 """The allocators whose reserved memory bounds tcuda's."""
-
-RESERVED_PER_LIVE = {
-    "churn_small": 1.225,
-    "churn_large": 1.215,
-    "deeplab_infer": 1.092,
-    "gpt2_generate": 1.088,
-    "vit_train": 1.041,
-    "diffusion_sample": 1.245,
-    "train_transformer": 1.02,
-    "train_convnet": 1.006,
-    "kv_generate": 1.06,
-    "kv_paged": 1.035,
-    "rl_train": 1.176,
-    "sparse_solve": 1.411,
-    "image_pipeline": 1.182,
-    "train_sharded": 1.15,
-}
-"""The bounds of peak reserved / peak live on emulated devices, where both peaks are the same in every run.
-
-The bounds hold for idle and for busy streams, in the first replay and in later replays. Those of the programs that
-repeat a step hold on CUDA, too.
-"""
 
 SETTLED_AFTER = {"train_sharded": 3}
 """The most replays before a replay calls no driver; 1 for the other workloads."""
@@ -168,26 +171,35 @@ SETTLED_AFTER = {"train_sharded": 3}
 SMALLEST_LIMITS = {
     "churn_small": 1.15,
     "churn_large": 1.03,
-    "deeplab_infer": 1.01,
-    "gpt2_generate": 1.012,
-    "vit_train": 1.01,
+    "deeplab_infer": 1.005,
+    "gpt2_generate": 1.008,
+    "vit_train": 1.005,
     "diffusion_sample": 1.013,
-    "train_transformer": 1.01,
-    "train_convnet": 1.01,
-    "kv_generate": 1.012,
+    "train_transformer": 1.003,
+    "train_convnet": 1.001,
+    "kv_generate": 1.009,
     "kv_paged": 1.013,
-    "rl_train": 1.04,
-    "sparse_solve": 1.05,
-    "image_pipeline": 1.07,
+    "rl_train": 1.032,
+    "sparse_solve": 1.042,
+    "image_pipeline": 1.058,
 }
-"""The bounds of the smallest limit on which a workload runs, as a multiple of its rounded peak of live bytes.
+"""The bounds of the smallest limits on which the workloads run, on idle and on busy streams.
 
-The aim is 1.01. The workloads above 1.01 need less than 1 GiB, or are churns: memory within pieces of 2 MiB counts.
+The bounds are multiples of the rounded peaks of live bytes.
 """
 
-HELD_PER_TORCH = {"churn_large": 1.03, "sparse_solve": 1.15}
-"""The bounds of the memory that is held at leisure, as a multiple of what torch's expandable segments hold; 1.004 for
-the other workloads. Each of the two workloads that hold more has free blocks in other places than in torch."""
+NEAR_LIVE = 1.01
+"""The aim of the smallest limit.
+
+A workload above the aim may need a piece of 2 MiB beside what is live, or as much as a plan that knows the workload
+beforehand and gives each allocation one address.
+"""
+
+ABOVE_PLAN = {"churn_small"}
+"""The workload that needs more than that: a random churn, in which most live blocks are smaller than a piece."""
+
+HELD_OVER_TORCH = 2 << 20
+"""The bytes that may be held at leisure above what torch's expandable segments hold: one step of small requests."""
 
 
 class HeldByTorch(NamedTuple):

@@ -75,7 +75,7 @@ class TestCalls:
             return answer
 
         with hold_at_most(ROOM):
-            kept = array(30 * MIB)
+            kept = array(ROOM)
             with (
                 changes() as changed,
                 on_out_of_memory(refuse),
@@ -247,7 +247,7 @@ class TestInsideACallback:
             raise KeyError("no")
 
         with hold_at_most(ROOM):
-            kept = xp.full(30 * MIB, 7, "B")
+            kept = xp.full(ROOM, 7, "B")
             with changes() as changed, on_out_of_memory(refuse):
                 for allocate in (array, tcuda.caching_allocator_alloc):
                     with pytest.raises(KeyError, match="no"):

@@ -161,7 +161,8 @@ void check_even_addresses() {
         for (Block &block : blocks)
             tree.erase(&block);
         if (CountedOrder::comparisons > 40 * count)
-            fail("a BlockTree of addresses %zu bytes apart has a depth of %zu", size, CountedOrder::comparisons / count);
+            fail("a BlockTree of addresses %zu bytes apart has a depth of %zu", size,
+                 CountedOrder::comparisons / count);
     }
 }
 
@@ -232,10 +233,9 @@ void check_linked_list(std::size_t steps) {
     }
 }
 
-// FreeBlocks: the best fit is a block of the smallest size that fits; from 2 MiB on, the block with the lowest address
-// among the blocks of this size.
+// FreeBlocks: the best fit is the block with the lowest address among the blocks of the smallest size that fits.
 void check_free_blocks(std::size_t steps) {
-    constexpr std::size_t listed = std::size_t(2) << 20;
+    constexpr std::size_t large = std::size_t(2) << 20;
     const auto free = std::make_unique<FreeBlocks>();
     std::map<std::pair<std::size_t, std::uintptr_t>, Block *> model; // by size and address
     const auto key = [](const Block *block) { return std::pair(block->size, block->address); };
@@ -269,21 +269,24 @@ void check_free_blocks(std::size_t steps) {
         const auto best = model.lower_bound({wanted, 0});
         if ((found == nullptr) != (best == model.end()))
             fail("FreeBlocks finds %s for %zu bytes", found == nullptr ? "nothing" : "something", wanted);
-        if (found != nullptr && (found->size != best->second->size || (found->size >= listed && found != best->second)))
+        if (found != nullptr && found != best->second)
             fail("FreeBlocks finds %zu bytes at %#zx for %zu bytes", found->size,
                  static_cast<std::size_t>(found->address), wanted);
-        if (found != nullptr)
-            expect(model.count(key(found)) != 0, "FreeBlocks finds a block that is not in it");
+        if (found != nullptr) {
+            const auto next = std::next(best);
+            expect(free->next_fit(found) == (next == model.end() ? nullptr : next->second),
+                   "FreeBlocks finds another block behind the best fit");
+        }
         if (one_in(1000)) {
-            std::size_t seen = 0, large = 0;
+            std::size_t seen = 0, seen_large = 0;
             free->each([&](Block *one) { seen += model.count(key(one)); });
             expect(seen == model.size(), "FreeBlocks visits other blocks");
-            free->each_large([&](Block *one) { large += model.count(key(one)); });
-            const auto least = model.lower_bound({listed, 0});
-            expect(large == static_cast<std::size_t>(std::distance(least, model.end())),
+            free->each_large([&](Block *one) { seen_large += model.count(key(one)); });
+            const auto least = model.lower_bound({large, 0});
+            expect(seen_large == static_cast<std::size_t>(std::distance(least, model.end())),
                    "FreeBlocks visits other large blocks");
             const Block *largest = free->find_large([&](const Block *one) { return one == model.rbegin()->second; });
-            expect(model.empty() || largest == (large == 0 ? nullptr : model.rbegin()->second),
+            expect(model.empty() || largest == (seen_large == 0 ? nullptr : model.rbegin()->second),
                    "FreeBlocks finds another large block");
         }
     }
@@ -522,7 +525,8 @@ void check_host_memory(std::size_t steps) {
         }
         }
         expect(memory->used() == used, "EmulatedMemory has another number of used bytes");
-        expect(memory->live() == blocks.size() + mappings.size() + reservations.size(), "EmulatedMemory::live() is wrong");
+        expect(memory->live() == blocks.size() + mappings.size() + reservations.size(),
+               "EmulatedMemory::live() is wrong");
     }
 }
 

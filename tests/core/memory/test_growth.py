@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from support.core import for_tests
 from tcuda import _core
 
 if TYPE_CHECKING:
@@ -23,14 +24,16 @@ def fail(*_: object, **__: object) -> NoReturn:
 
 
 class Program:
-    """Small allocations on a ledger."""
+    """Allocations of one size on a ledger."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.ledger = _core.Ledger(runtime.memoryDriver(), runtime.getDeviceCount(), _core.Settings(), fail, fail)
+        self.driver = for_tests.FaultyDriver(runtime.memoryDriver())
+        self.ledger = _core.Ledger(self.driver, runtime.getDeviceCount(), _core.Settings(), fail, fail)
         self.addresses: list[int] = []
+        self.size = SMALL
 
-    def take(self) -> int:
-        self.addresses.append(self.ledger.allocate(0, SMALL, 0))
+    def take(self, stream: int = 0) -> int:
+        self.addresses.append(self.ledger.allocate(0, self.size, stream))
         return self.addresses[-1]
 
     def free(self, address: int) -> None:
@@ -76,6 +79,48 @@ def test_a_program_that_has_freed_memory_grows_by_as_little_as_possible(program:
     program.grow_to(HELD)
     program.free(program.take())
     assert program.next_step() == 2 * MIB
+
+
+def test_large_memory_grows_by_20_mib_as_in_torch(program: Program) -> None:
+    program.size = 3 * MIB
+    assert [program.next_step() for _ in range(3)] == [20 * MIB] * 3
+
+
+def test_large_memory_grows_ahead_by_a_quarter_and_at_most_80_mib_until_the_first_free(program: Program) -> None:
+    program.size = 9 * MIB
+    program.grow_to(160 * MIB)
+    assert program.next_step() == 40 * MIB
+    program.grow_to(320 * MIB)
+    assert program.next_step() == 80 * MIB
+    program.free(program.take())
+    assert program.next_step() == 20 * MIB
+
+
+def test_growth_rarely_asks_for_the_free_memory(program: Program) -> None:
+    program.take()
+    before, mapped = (program.driver.successes(entry) for entry in ("memory_info", "map"))
+    while program.driver.successes("map") < mapped + 12:
+        program.next_step()
+    assert program.driver.successes("memory_info") <= before + 1
+
+
+@pytest.mark.alone
+def test_free_memory_of_an_idle_stream_goes_back_before_a_full_device_refuses(
+    program: Program, runtime: Runtime
+) -> None:
+    side = runtime.streamCreateWithPriority(1, 0)
+    program.ledger.stream_created(0, side)
+    program.size = 60 * MIB
+    program.free(program.take(side))
+    runtime.deviceSynchronize()
+    beside = runtime.malloc(runtime.memGetInfo()[0] - 20 * MIB)
+    program.size = 40 * MIB
+    program.take()
+    statistics = program.ledger.statistics(0)
+    assert (statistics["num_alloc_retries"], statistics["num_sync_all_streams"]) == (0, 0)
+    runtime.free(beside)
+    program.ledger.stream_about_to_be_destroyed(0, side)
+    runtime.streamDestroy(side)
 
 
 def test_a_program_begins_anew_when_it_has_no_memory_left(program: Program) -> None:

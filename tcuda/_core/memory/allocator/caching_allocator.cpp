@@ -91,7 +91,7 @@ void CachingAllocator::give(Block *block) {
     merge_recent(heap);
     block->state = Block::State::recent;
     block->freed_at = ++frees_;
-    heap.only_grows = false;
+    heap.only_grows = heap.still_grows = false;
     --block->pool->live;
     heap.recent = block;
     // A large block may stay free for long, and large requests need merged memory.
@@ -139,18 +139,18 @@ Heap *CachingAllocator::heap_with_too_many_windows(Pool &pool, Stream stream, st
     return expandable_.has_too_many_windows(heap) ? &heap : nullptr;
 }
 
-int CachingAllocator::grow(Pool &pool, Stream stream, std::size_t size, std::size_t limit, StackId stack) {
+int CachingAllocator::grow(Pool &pool, Stream stream, std::size_t size, const Room &room, StackId stack) {
     Heap &heap = this->heap(pool, stream, is_large_request(size));
     if (Block *hole = expandable_.find_hole(heap, size)) {
-        const int status = expandable_.grow(heap, hole, size, limit, stack);
-        return status == out_of_memory ? expandable_.grow_window(heap, size, limit, stack) : status;
+        const int status = expandable_.grow(heap, hole, size, room, stack);
+        return status == out_of_memory ? expandable_.grow_window(heap, size, room, stack) : status;
     }
-    return grow_by_segment(heap, size, limit, stack);
+    return grow_by_segment(heap, size, room, stack);
 }
 
-int CachingAllocator::grow_by_segment(Heap &heap, std::size_t size, std::size_t limit, StackId stack) {
+int CachingAllocator::grow_by_segment(Heap &heap, std::size_t size, const Room &room, StackId stack) {
     const std::size_t wanted = segment_size(size);
-    if (wanted > limit || statistics_.reserved() > limit - wanted)
+    if (wanted > room.allowed)
         return out_of_memory;
     Address address = 0;
     const int status = driver_.allocate(device_, wanted, &address);
@@ -235,7 +235,7 @@ std::size_t CachingAllocator::release(const std::vector<Settled> &heaps, std::si
         *status = block->segment->expandable ? expandable_.release(*heap, block, &released)
                                              : release_segment(*heap, block, returned, &released);
         if (is_empty(*heap)) {
-            heap->only_grows = true;
+            heap->only_grows = heap->still_grows = true;
             maybe_unneeded_.add(*heap);
         }
         if (*status != success)

@@ -15,6 +15,7 @@
 #include "memory/allocator/external_source.hpp"
 #include "memory/allocator/heap.hpp"
 #include "memory/allocator/pool.hpp"
+#include "memory/allocator/room.hpp"
 #include "memory/allocator/segment.hpp"
 #include "memory/allocator/settings.hpp"
 #include "memory/allocator/size_policy.hpp"
@@ -94,9 +95,9 @@ public:
     // Unmaps windows that were not opened for long and that no work after `settled` used.
     void unmap_stale_windows(Heap &heap, std::uint64_t settled) { expandable_.unmap_stale_windows(heap, settled); }
 
-    // Takes memory for a request from the driver, unless more than `limit` bytes of the device would be reserved.
-    // Returns a status. After success, take() finds a block.
-    int grow(Pool &pool, Stream stream, std::size_t size, std::size_t limit, StackId stack);
+    // Takes memory for a request from the driver, as much as there is room for. Returns a status. After success, take()
+    // finds a block.
+    int grow(Pool &pool, Stream stream, std::size_t size, const Room &room, StackId stack);
 
     // Adds a segment for a request from the library of the pool. After std::bad_alloc nothing has changed.
     void add_segment(Pool &pool, Stream stream, bool is_large, Address address, std::size_t size, void *token,
@@ -171,7 +172,7 @@ private:
     void join(Heap &heap, StreamLife &life);
     void leave(Heap &heap);
     Block *find(Heap &heap, std::size_t size);
-    int grow_by_segment(Heap &heap, std::size_t size, std::size_t limit, StackId stack);
+    int grow_by_segment(Heap &heap, std::size_t size, const Room &room, StackId stack);
     int release_segment(Heap &heap, Block *block, std::vector<ReturnedSegment> &returned, std::size_t *released);
 
     const int device_;

@@ -1,5 +1,6 @@
 #include "memory/allocator/expandable_segments.hpp"
 
+#include <iterator>
 #include <memory>
 #include <new>
 #include <utility>
@@ -9,13 +10,14 @@
 namespace tcuda {
 namespace {
 
-// As long as no block was freed, a heap of small requests grows ahead of its needs by a quarter of what the heap has. A
-// program that only allocates, such as one that loads weights, uses that memory next, and wastes at most the last step.
-// In a program that also frees, blocks fit into freed memory.
-constexpr std::size_t shares_ahead = 4, most_ahead = std::size_t(8) << 20;
+// As long as no block was freed, a heap grows ahead of its needs by a quarter of what the heap has, and at most by four
+// of the steps of torch. A program that only allocates, such as one that loads weights, uses that memory next, and
+// wastes at most the last step. In a program that also frees, blocks fit into freed memory. If no block was freed since
+// the heap grew last, the heap may grow ahead by a share that hardly counts beside the rest.
+constexpr std::size_t shares_at_first = 4, shares_later = 64, most_steps_ahead = 4;
 
-// A heap of large requests grows by a multiple of this share of what the heap has, and of 20 MiB at most, as in torch.
-constexpr std::size_t shares_of_step = 16;
+// A heap grows ahead at most by this share of the memory that it could still get.
+constexpr std::size_t shares_of_rest = 4;
 
 // Memory goes back to the driver in whole pieces, and a window shows whole pieces but for its two ends. So pieces are
 // small where memory is short. Each piece costs calls of the driver, so pieces are large where memory is plentiful. A
@@ -105,18 +107,19 @@ int ExpandableSegments::reserve_addresses(Heap &heap) {
     return success;
 }
 
-int ExpandableSegments::grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
-    return grow_by(heap, hole, needed_at(hole, size), limit, stack);
+int ExpandableSegments::grow(Heap &heap, Block *hole, std::size_t size, const Room &room, StackId stack) {
+    return grow_by(heap, hole, needed_at(hole, size), room, stack);
 }
 
-int ExpandableSegments::grow_window(Heap &heap, std::size_t size, std::size_t limit, StackId stack) {
+int ExpandableSegments::grow_window(Heap &heap, std::size_t size, const Room &room, StackId stack) {
     if (!has_windows(heap) || Windows::are_full(heap))
         return out_of_memory;
     const std::size_t largest = windows_.largest(heap);
     if (largest < size) {
         const std::size_t missing = round_up(size - largest, small_segment);
-        Block *hole = missing < size ? find_hole(heap, missing) : nullptr;
-        const int status = hole == nullptr ? out_of_memory : fill(heap, hole, missing, limit, stack);
+        // The free blocks beside a hole are a part of `largest` already, so the hole itself must have the room.
+        Block *hole = heap.holes.find([&](const Block *each) { return each->size >= missing; });
+        const int status = hole == nullptr || missing >= size ? out_of_memory : fill(heap, hole, missing, room, stack);
         if (status != success)
             return status;
     }
@@ -129,32 +132,26 @@ std::size_t ExpandableSegments::needed_at(const Block *hole, std::size_t size) {
     return std::min(round_up(size - std::min(beside, size - 1), small_segment), hole->size);
 }
 
-int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t limit, StackId stack) {
-    // A mapping takes the driver the same time for every size. So a heap grows by more than the request needs: a large
-    // program asks the driver as rarely as torch, and a small program holds little more than the program needs.
-    std::size_t step = std::clamp(round_up(heap.mapped / shares_of_step, small_segment), small_segment, large_segment);
-    if (!heap.is_large) {
-        const std::size_t share = heap.only_grows ? std::min(heap.mapped / shares_ahead, most_ahead) : 0;
-        const std::size_t ahead = std::size_t(1) << log2_floor(share | 1);
-        step = heap.free.bytes() <= ahead ? std::max(ahead, small_segment) : small_segment;
-    }
+int ExpandableSegments::grow_by(Heap &heap, Block *hole, std::size_t needed, const Room &room, StackId stack) {
+    // A small mapping takes the driver as long as a large one. So a heap grows by at least the step of torch.
+    const std::size_t least = heap.is_large ? large_segment : small_segment;
+    const std::size_t steps = heap.mapped / least / (heap.only_grows ? shares_at_first : shares_later);
+    const std::size_t ahead = least << std::min(log2_floor(steps | 1), log2_floor(most_steps_ahead));
+    const bool grows_ahead = heap.still_grows && heap.free.bytes() <= ahead && ahead <= room.expected / shares_of_rest;
+    const std::size_t step = grows_ahead ? ahead : least;
     // Large memory ends at a multiple of the step, as in torch.
     const std::size_t before = heap.is_large ? hole->address - heap.expandable->address : 0;
     const std::size_t wanted = std::min(round_up(before + needed, step) - before, hole->size);
-    const int status = fill(heap, hole, wanted, limit, stack);
-    return status == out_of_memory && needed < wanted ? fill(heap, hole, needed, limit, stack) : status;
+    const int status = fill(heap, hole, wanted, room, stack);
+    return status == out_of_memory && needed < wanted ? fill(heap, hole, needed, room, stack) : status;
 }
 
-// Maps memory at the start of a hole, unless more than `limit` bytes of the device would be reserved, and makes that
-// part a free block.
-int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack) {
-    const std::size_t allowed = limit - std::min(limit, statistics_.reserved());
-    if (size > allowed)
+// Maps memory at the start of a hole of at least this size, if the limit leaves room for all of it, and makes that part
+// a free block.
+int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, const Room &room, StackId stack) {
+    if (size > room.allowed)
         return out_of_memory;
-    std::size_t free = 0, total = 0;
-    driver_.memory_info(device_, &free, &total); // after a failure, the pieces are the smallest ones
-    const std::size_t rest = std::min(free, allowed);
-    const std::size_t piece = std::max(rest / pieces_of_rest / small_segment * small_segment, small_segment);
+    const std::size_t piece = std::max(room.expected / pieces_of_rest / small_segment * small_segment, small_segment);
     Segment &segment = *heap.expandable;
     if (size < hole->size) // before mapping, because cut() may throw; two holes do no harm
         heap.holes.insert(splitter_.cut(hole, size));
@@ -170,6 +167,7 @@ int ExpandableSegments::fill(Heap &heap, Block *hole, std::size_t size, std::siz
     history_.record_segment(Action::segment_map, hole->address, size, heap.stream, stack);
     splitter_.put_back(heap, hole);
     heap.mapped += size;
+    heap.still_grows = true;
     count_reserved(statistics_, *heap.pool, heap.is_large, static_cast<std::int64_t>(size));
     segment.stack = stack;
     return success;
@@ -186,12 +184,16 @@ bool ExpandableSegments::is_releasable(const Block *block) {
 
 int ExpandableSegments::release(Heap &heap, Block *block, std::size_t *released) {
     const auto &mappings = block->segment->mappings;
-    const Address end = block->address + block->size;
-    int status = windows_.unmap(heap, block->address, end);
-    for (auto mapping = mappings.lower_bound(block->address); block != nullptr && status == success;) {
-        if (mapping == mappings.end() || mapping->first + mapping->second.size > end)
-            break;
-        const Address from = mapping->first, to = from + mapping->second.size;
+    const auto end_of = [](const auto &mapping) { return mapping.first + mapping.second.size; };
+    auto mapping = mappings.lower_bound(block->address), behind = mappings.lower_bound(block->address + block->size);
+    if (mapping != behind && end_of(*std::prev(behind)) > block->address + block->size)
+        --behind; // another block has a part of this mapping
+    if (mapping == behind)
+        return success;
+    // A window that shows only other parts of the block may be in use until now.
+    int status = windows_.unmap(heap, mapping->first, end_of(*std::prev(behind)));
+    while (mapping != behind && status == success) {
+        const Address from = mapping->first, to = end_of(*mapping);
         ++mapping; // release_mapping() erases the mapping
         status = release_mapping(heap, &block, from, to);
         if (status == success)

@@ -13,6 +13,7 @@
 #include "memory/allocator/heap.hpp"
 #include "memory/allocator/physical_memory.hpp"
 #include "memory/allocator/pool.hpp"
+#include "memory/allocator/room.hpp"
 #include "memory/allocator/segment.hpp"
 #include "memory/allocator/settings.hpp"
 #include "memory/allocator/windows.hpp"
@@ -51,10 +52,10 @@ public:
 
     // Maps memory at the start of a hole, as much as the request needs beside the free memory of the heap, or more.
     // Returns a status.
-    int grow(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
+    int grow(Heap &heap, Block *hole, std::size_t size, const Room &room, StackId stack);
 
     // Makes a window for a request out of all free memory of the heap, and of new memory for what is missing.
-    int grow_window(Heap &heap, std::size_t size, std::size_t limit, StackId stack);
+    int grow_window(Heap &heap, std::size_t size, const Room &room, StackId stack);
 
     // Whether the driver can take back any memory of a free block.
     static bool is_releasable(const Block *block);
@@ -104,8 +105,8 @@ private:
     int reserve_addresses(Heap &heap);
     int take_addresses(Addresses *taken);
     static std::size_t needed_at(const Block *hole, std::size_t size);
-    int grow_by(Heap &heap, Block *hole, std::size_t needed, std::size_t limit, StackId stack);
-    int fill(Heap &heap, Block *hole, std::size_t size, std::size_t limit, StackId stack);
+    int grow_by(Heap &heap, Block *hole, std::size_t needed, const Room &room, StackId stack);
+    int fill(Heap &heap, Block *hole, std::size_t size, const Room &room, StackId stack);
     int sleep_all(const std::vector<Heap *> &heaps);
     int unmap_closed_windows(Heap &heap);
     int map_all_again(const std::vector<Heap *> &heaps);

@@ -31,6 +31,7 @@ struct Heap {
     std::vector<std::unique_ptr<Window>> windows; // in the order in which they were made
     std::uint64_t opened_windows = 0;             // how many windows were opened so far
     bool only_grows = true;    // no block was freed since the heap was last empty
+    bool still_grows = true;   // the same since the heap grew last
     std::size_t segments = 0;  // the number of other segments
     std::size_t in_segments = 0; // the bytes of the other segments
     std::shared_ptr<Work> end; // the last work of a destroyed stream, whose handle may be that of another stream by now

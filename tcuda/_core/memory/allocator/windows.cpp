@@ -5,15 +5,24 @@
 #include <utility>
 
 #include "memory/allocator/physical_memory.hpp"
+#include "memory/allocator/sizes.hpp"
 
 namespace tcuda {
+namespace {
+
+// The smallest free block that a window may show. The bound keeps a search from many tiny blocks.
+constexpr std::size_t least_part = small_segment / 64;
+
+Address end_of(const Segment::Mappings::value_type &piece) { return piece.first + piece.second.size; }
+
+} // namespace
 
 // Searching
 
-// Finds the free blocks of the expandable segment that may hold a piece.
+// Finds the free blocks of the expandable segment that may hold a piece, its start or its end.
 void Windows::find_runs(const Heap &heap) {
     runs_.clear();
-    heap.free.each_large([&](Block *block) {
+    heap.free.each_from(least_part, [&](Block *block) {
         if (block->segment == heap.expandable)
             runs_.push_back({block->address, block->address + block->size, block});
     });
@@ -31,9 +40,11 @@ Windows::Found Windows::find_pieces(const Heap &heap) {
     const Segment::Mappings &mappings = heap.expandable->mappings;
     for (Run &run : runs_) {
         auto piece = mappings.lower_bound(run.begin);
-        run.first = run.last = piece == mappings.end() ? run.end : piece->first;
-        for (; piece != mappings.end() && piece->first + piece->second.size <= run.end; ++piece)
-            run.last = piece->first + piece->second.size;
+        const bool begins_with_a_piece = piece != mappings.end() && piece->first == run.begin;
+        // The next piece may lie behind a hole, so the piece in which the run begins tells where that piece ends.
+        run.first = run.last = begins_with_a_piece ? run.begin : end_of(*std::prev(piece));
+        for (; piece != mappings.end() && end_of(*piece) <= run.end; ++piece)
+            run.last = end_of(*piece);
     }
     const auto is_within_a_piece = [](const Run &run) { return run.first > run.end; };
     runs_.erase(std::remove_if(runs_.begin(), runs_.end(), is_within_a_piece), runs_.end());

@@ -103,29 +103,33 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
             return block;
     lock.leave_interpreter();
     const PinnedPool pinned(pool);
-    // The calls of the driver for a window are wasted while there is plenty of new memory. Once the limit is near, free
-    // memory is used before memory is given back. If the device has no more memory, native_.grow() makes a window.
-    const bool is_short = limit_.is_set() && !limit_.allows(lock, segment_size(size), statistics_.reserved());
-    if (is_short) {
-        if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size))
-            reclaimer_.unmap_idle_windows(lock, *heap);
-        check_awake(pool);
-        if (native_.make_window(pool, stream, size))
-            if (Block *block = take(pool, stream, size))
-                return block;
-    }
+    // The calls of the driver for a window are wasted while there is plenty of new memory. Once the limit, or the end
+    // of the device's memory, is near, free memory is used before memory is given back.
+    const std::size_t wanted = segment_size(size);
+    bool is_short = wanted > limit_.room(lock, wanted, statistics_.reserved()).expected;
+    if (is_short)
+        if (Block *block = take_apart(lock, pool, stream, size))
+            return block;
     reclaimer_.collect_garbage(lock, size, stream);
-    if (settings_.rejects_beyond_limit && pool.library == nullptr && is_short) {
+    if (settings_.rejects_beyond_limit && pool.library == nullptr &&
+        !limit_.allows(lock, wanted, statistics_.reserved())) {
         ++statistics_.num_oom_rejections;
         throw lack(size, stream, true);
     }
-    reclaimer_.give_back_idle(lock, segment_size(size), stream, is_short);
+    reclaimer_.give_back_idle(lock, wanted, stream, is_short);
     std::uint64_t handed_out = 0;
     for (int retries = 0;; ++retries) {
         if (Block *block = take(pool, stream, size))
             return block;
         if (Block *block = grow_and_take(lock, pool, stream, size, noted))
             return block;
+        if (!std::exchange(is_short, true)) { // the device has less than the device has said
+            if (Block *block = take_apart(lock, pool, stream, size))
+                return block;
+            reclaimer_.give_back_idle(lock, wanted, stream, true);
+            if (Block *block = grow_and_take(lock, pool, stream, size, noted))
+                return block;
+        }
         // While the lock was given back, other threads may have taken the memory that became free. If so, the loop goes
         // on.
         const bool others_were_quicker = native_.handed_out() != handed_out;
@@ -143,12 +147,26 @@ Block *DeviceLedger::take_or_grow(Lock &lock, Pool &pool, Stream stream, std::si
     return pools_.take_on_oom(stream, size);
 }
 
+// Takes free memory that lies apart; null if there is not enough.
+Block *DeviceLedger::take_apart(Lock &lock, Pool &pool, Stream stream, std::size_t size) {
+    if (Heap *heap = native_.heap_with_too_many_windows(pool, stream, size)) {
+        reclaimer_.unmap_idle_windows(lock, *heap);
+        if (Block *block = take(pool, stream, size)) // other threads may have freed memory meanwhile
+            return block;
+    }
+    check_awake(pool); // the lock was given back meanwhile
+    return native_.make_window(pool, stream, size) ? take(pool, stream, size) : nullptr;
+}
+
 // Takes a block from a new segment; null if there is no memory for one.
 Block *DeviceLedger::grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId noted) {
     check_awake(pool);
     if (pool.library != nullptr)
         return external_.grow(lock, pool, stream, size, noted) ? take(pool, stream, size) : nullptr;
-    const int status = native_.grow(pool, stream, size, limit_.bytes(lock), noted);
+    const Room room = limit_.room(lock, segment_size(size), statistics_.reserved());
+    const int status = native_.grow(pool, stream, size, room, noted);
+    if (status == out_of_memory)
+        limit_.doubt();
     if (status != success && status != out_of_memory)
         throw DriverError(status, "taking memory from the driver");
     return status == success ? take(pool, stream, size) : nullptr;

@@ -226,6 +226,7 @@ private:
     void check_awake(const Pool &pool) const;
     Block *take(Pool &pool, Stream stream, std::size_t size);
     Block *take_or_grow(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
+    Block *take_apart(Lock &lock, Pool &pool, Stream stream, std::size_t size);
     Block *grow_and_take(Lock &lock, Pool &pool, Stream stream, std::size_t size, StackId stack);
     Block *take_from_source(Lock &lock, const std::shared_ptr<ExternalSource> &source, std::size_t size, Stream stream);
     void give_back_everything(Lock &lock, const Stream *current, bool keep_spare = false);

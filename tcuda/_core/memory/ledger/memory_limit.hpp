@@ -5,12 +5,14 @@
 #include <limits>
 
 #include "driver/driver.hpp"
+#include "memory/allocator/room.hpp"
 #include "memory/ledger/failures.hpp"
 #include "threads/lock.hpp"
 
 namespace tcuda {
 
-// How much memory of the device may be reserved: the share that set_per_process_memory_fraction() sets.
+// How much memory of the device may be reserved: the share that set_per_process_memory_fraction() sets, and what the
+// device has.
 class MemoryLimit {
 public:
     MemoryLimit(int device, Driver &driver) : device_(device), driver_(driver) {}
@@ -46,11 +48,35 @@ public:
         return size <= most && reserved <= most - size;
     }
 
+    // How many more bytes may be reserved beside `reserved`, if `wanted` bytes are about to be reserved. Throws
+    // DriverError. The question to the driver takes as long as many allocations, so the last answer counts until a
+    // share of it is taken. Without an answer, the device has nothing.
+    Room room(Lock &lock, std::size_t wanted, std::size_t reserved) {
+        const std::size_t most = bytes(lock);
+        const std::size_t allowed = most - std::min(most, reserved);
+        const auto left = [&] { return asked_at_ + free_ - std::min(asked_at_ + free_, reserved); };
+        if (!is_known_ || reserved > asked_at_ + free_ / shares_of_answer || wanted > left()) {
+            lock.leave_interpreter();
+            std::size_t total;
+            is_known_ = driver_.memory_info(device_, &free_, &total) == success;
+            free_ = is_known_ ? free_ : 0;
+            asked_at_ = reserved;
+        }
+        return {allowed, std::min(allowed, left())};
+    }
+
+    // Lets the next room() ask the driver, because the device had less than the last answer said.
+    void doubt() { is_known_ = false; }
+
 private:
+    static constexpr std::size_t shares_of_answer = 16;
+
     const int device_;
     Driver &driver_;
     double fraction_ = 1;
     std::size_t bytes_ = 0; // 0 before the driver is asked
+    std::size_t free_ = 0, asked_at_ = 0; // the last answer for the free memory, and what was reserved then
+    bool is_known_ = false;
 };
 
 } // namespace tcuda
