@@ -385,15 +385,15 @@ def test_the_report_compares_new_memory_with_torch(tmp_path: Path, seconds: floa
     assert re.search(r"cold_small +torch +1\.00 +1000\.00 +110 +50 +- +-$", done, re.MULTILINE), done
 
 
-@pytest.mark.parametrize(("reserved", "met"), [(1.2, "yes"), (1.21, "NO")])
-def test_the_report_compares_reserved_memory_with_the_smallest_of_the_others(
+@pytest.mark.parametrize(("reserved", "met"), [(1.22, "yes"), (1.23, "NO")])
+def test_the_report_allows_what_torch_reserves_and_one_step_of_small_requests(
     tmp_path: Path, reserved: float, met: str
 ) -> None:
     path = tmp_path / "results.json"
     held = {"tcuda": reserved, "torch": 1.5, "torch_expandable": 1.2, "cupy": 1.3, "cupy_async": 1.1}
     write(path, [replays(source, "churn_small", each) for source, each in held.items()])
     done = run("bench/report.py", str(path)).stdout
-    assert re.search(rf"churn_small +100 +{reserved:.3f} +1\.500 .* +≤ 1\.200 +{met}$", done, re.MULTILINE), done
+    assert re.search(rf"churn_small +100 +{reserved:.3f} +1\.500 .* +≤ 1\.220 +{met}$", done, re.MULTILINE), done
 
 
 @pytest.mark.long
