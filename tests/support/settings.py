@@ -13,14 +13,14 @@ _OF_MODULES = {
     "the watcher of waits": ("tcuda._process.waits", "_watcher"),
 }
 
-_MAY_CHANGE = ("NCCL_RUNTIME_CONNECT", "PYTEST_CURRENT_TEST")
-"""The variables that may change: ``tcuda.dask`` sets the first one for the whole process."""
+_VARIABLES = ("CUDA_", "CUPY_", "PYTORCH_", "TCUDA_")
+"""How the names of the variables begin that must not change. Libraries such as Dask set variables of their own."""
 
 
 def settings() -> dict[str, Any]:
     """Return the settings by their names; those of tcuda only once tcuda is initialised."""
     found: dict[str, Any] = {
-        "the environment": {name: value for name, value in os.environ.items() if name not in _MAY_CHANGE},
+        "the environment": {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)},
         "the folder": os.getcwd(),  # noqa: PTH109
         "the handler of SIGINT": signal.getsignal(signal.SIGINT),
     }

@@ -22,10 +22,10 @@ tcuda.emulation.enable(1, schedule="late")
 from tcuda._runtime import runtime
 memory = runtime().devices[0].memory
 xp, side = tcuda.xp, tcuda.Stream()
-x = xp.ones(4 << 20)
+x, y = xp.ones(4 << 20), xp.ones(4 << 20)
 tcuda.synchronize()
 with tcuda.stream(side):
-    y = x + 1  # nothing waits for the end of this work before the memory of x goes
+    xp.add(x, 1, out=y)  # nothing waits for the end of this work before the memory of x goes
 del x
 tcuda.empty_cache()
 print(len(runtime().schedule) > 0, memory.kept >= 32 << 20)
