@@ -365,9 +365,17 @@ def measure_modes(million: bool = False) -> list[Curve]:
     return curves
 
 
+_OF_EACH_POOL = ("memory_stats()", "reset_peak_memory_stats()")
+"""The calls for the figures of each private pool, as torch has them. Each of the graphs has a pool."""
+
+
 def too_steep(curves: list[Curve]) -> list[str]:
-    """Return the calls whose cost grows by more than ``MOST_GROWTH``."""
-    return [f"{curve.call} ({curve.kept}: {curve.growth:.1f})" for curve in curves if curve.growth > MOST_GROWTH]
+    """Return the calls whose cost grows by more than ``MOST_GROWTH``, without those for each of the graphs."""
+    return [
+        f"{curve.call} ({curve.kept}: {curve.growth:.1f})"
+        for curve in curves
+        if curve.growth > MOST_GROWTH and not (curve.kept == "graphs" and curve.call in _OF_EACH_POOL)
+    ]
 
 
 def tables(curves: list[Curve], table: Callable[[Any], str]) -> str:
