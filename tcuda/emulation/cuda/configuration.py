@@ -1,4 +1,4 @@
-"""What ``cupy.show_config`` prints: the versions of this process, and its devices."""
+"""The text of ``cupy.show_config``: the versions of this process, and its devices."""
 
 from __future__ import annotations
 

@@ -79,13 +79,13 @@ _KEYWORDS = {
     "pin_memory": "tcuda.memory.empty_pinned() makes an array in page-locked memory of the host",
     "requires_grad": _NO_GRADIENTS,
 }
-"""What to write, by the parameter of torch."""
+"""The advice for each parameter of torch."""
 
 _OF_DEVICES = {
     "index": "tcuda.device_of(x).idx is the index of the device of the array x, and device.id that of this device",
     "type": "every array is on a CUDA device",
 }
-"""What to write, by the attribute of torch's devices."""
+"""The advice for each attribute of torch's devices."""
 
 
 def about_function(name: str) -> str:

@@ -7,7 +7,8 @@
 
 namespace tcuda {
 
-// What is known of the limit: what the host had left at the last question, and what the driver has refused.
+// The limit as far as the allocator knows: the room that the host had at the last question, and the refusals of the
+// driver.
 class HostLimit {
 public:
     // The host has `room` bytes left beside `held` bytes of the allocator.

@@ -7,8 +7,8 @@
 
 namespace tcuda {
 
-// The times, in nanoseconds, of the operations of a device. The class is bounded in memory, also for a program that
-// never waits: operations without a gap between them are one interval.
+// The times, in nanoseconds, of the operations of a device. Operations without a gap between
+// them are one interval, so that the queue of a program that never waits needs little memory.
 class EmulatedActivity {
 public:
     // Adds an operation. No operation starts before `now`, the present time.

@@ -81,7 +81,7 @@ void Grid::describe_failure() {
         fault_.text += advice_for_waits();
 }
 
-// What helps if the block waits for a block that has not begun, and that cannot begin before this block has ended.
+// Advice for a block that waits for a block which cannot begin before this block has ended.
 std::string Grid::advice_for_waits() const {
     if (block_place_ + 1 == blocks_ || (!marks_own_ && resting_.size() + 1 < most_resident()))
         return "";
