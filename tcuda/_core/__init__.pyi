@@ -951,14 +951,6 @@ class Ledger:
     def scope_bytes(self, device: int) -> list[tuple[int, int, int, int]]:
         """Return the bytes of each name of scopes: current, peak, allocated and freed. The list may end early."""
 
-    def pool_bytes(self, device: int) -> list[tuple[int, int, str, int, int, int, int]]:
-        """Return the reserved bytes of each private pool.
-
-        Returns:
-            The number of the pool, "all", "large_pool" or "small_pool", and the bytes: current, peak, allocated and
-            freed.
-        """
-
     def allocated(self, device: int) -> int: ...
     def peak_allocated(self, device: int) -> int: ...
     def reserved(self, device: int) -> int: ...

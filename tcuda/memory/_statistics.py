@@ -165,8 +165,8 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
 
     ``reserved_bytes_by_private_pools`` has the figures of ``reserved_bytes`` for each private pool, such as
     ``"reserved_bytes_by_private_pools.0_3.all.peak"`` for the pool whose :attr:`MemPool.id` is ``(0, 3)``. A pool that
-    is gone keeps its peak and its sums until both are reset. ``scope_bytes`` has figures for each
-    :class:`tcuda.memory.scope`, such as ``"scope_bytes.fft.peak"``.
+    is gone has no figures. ``scope_bytes`` has figures for each :class:`tcuda.memory.scope`, such as
+    ``"scope_bytes.fft.peak"``.
 
     Args:
         device: The device; the current device if None.
@@ -191,16 +191,13 @@ def memory_stats(device: DeviceArgument = None) -> dict[str, Any]:
         return {}
     index = cuda.getDevice() if device is None else resolve(device, OF_MEMORY)
     stats: dict[str, Any] = known.statistics(index)
-    more = {f"{_BY_POOL}.{major}_{minor}.{kind}": figures for major, minor, kind, *figures in known.pool_bytes(index)}
-    if names := scopes.names():
-        counters = known.scope_bytes(index)
-        for name, number in names.copy().items():
-            if number < len(counters) and any(counters[number]):
-                more[f"scope_bytes.{name}"] = [*counters[number]]
-    if not more:
+    if not (names := scopes.names()):
         return stats
-    for key, figures in more.items():
-        stats.update((f"{key}.{figure}", value) for figure, value in zip(FIGURES, figures, strict=True))
+    counters = known.scope_bytes(index)
+    for name, number in names.copy().items():
+        if number < len(counters) and any(counters[number]):
+            figures = zip(FIGURES, counters[number], strict=True)
+            stats.update((f"scope_bytes.{name}.{figure}", value) for figure, value in figures)
     return dict(sorted(stats.items()))
 
 

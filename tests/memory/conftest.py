@@ -93,8 +93,8 @@ def no_history_left(runtime: Runtime) -> Iterator[None]:
 
 
 @pytest.fixture
-def statistics_of_no_pool(runtime: Runtime) -> Iterator[None]:
-    """Let the statistics forget the pools and the scopes of other tests before the test, and of the test after it."""
+def statistics_of_no_scope(runtime: Runtime) -> Iterator[None]:
+    """Let the statistics forget the scopes of other tests before the test, and of the test after it."""
     import tcuda
 
     def forget() -> None:

@@ -342,7 +342,7 @@ class TestGivingBack:
         assert held_by(number) == 0
 
 
-@pytest.mark.usefixtures("statistics_of_no_pool")
+@pytest.mark.usefixtures("statistics_of_no_scope")
 class TestStatistics:
     """``reserved_bytes_by_private_pools``, as torch has had it since version 2.13."""
 
@@ -370,19 +370,45 @@ class TestStatistics:
         assert list(stats) == sorted(stats)
         del small, large, apart, outside
 
-    def test_a_pool_that_is_gone_keeps_its_peak_and_its_sums_until_they_are_reset(self, xp: Any) -> None:
+    def test_a_pool_keeps_its_figures_until_its_memory_is_given_back(self, xp: Any) -> None:
         pool = tcuda.MemPool()
         with tcuda.use_mem_pool(pool):
             kept = xp.empty(3 * MIB, "B")
-        number, held = pool.id, held_by(pool.id)
-        del kept
-        assert self.figures(number) == (held, held, held, 0)
+        number, most = pool.id, held_by(pool.id)
         del pool
-        assert self.figures(number) == (0, held, held, held)
-        tcuda.reset_peak_memory_stats()
-        assert self.figures(number) == (0, 0, held, held)
-        tcuda.reset_accumulated_memory_stats()
+        held = held_by(number)  # without the pieces that no array needs
+        assert self.figures(number) == (held, most, most, most - held)
+        assert held >= 3 * MIB
+        del kept
+        tcuda.synchronize()
+        assert held_by(number) == 0
         assert self.figures(number) is None
+
+    def test_figures_are_in_the_order_of_their_names(self, xp: Any) -> None:
+        first = tcuda.MemPool()
+        longer = 10 ** len(str(first.id[1]))
+        while tcuda.graph_pool_handle()[1] < longer:  # the text of a later number is earlier, as with 9 and 10
+            pass
+        second = tcuda.MemPool()
+        kept = []
+        for pool in (first, second):
+            with tcuda.use_mem_pool(pool):
+                kept.append(xp.empty(1000, "B"))
+        names = list(tcuda.memory_stats())
+        assert names == sorted(names)
+        of_pools = [name.split(".")[1] for name in names if name.startswith("reserved_bytes_by_private_pools.")]
+        assert of_pools.index(f"0_{second.id[1]}") < of_pools.index(f"0_{first.id[1]}")
+        assert of_pools.count(f"0_{first.id[1]}") == 12
+        del kept
+
+    def test_pools_that_are_gone_cost_statistics_nothing(self, xp: Any) -> None:
+        before = len(tcuda.memory_stats())
+        for _ in range(20):
+            pool = tcuda.MemPool()
+            with tcuda.use_mem_pool(pool):
+                x = xp.empty(1000, "B")
+            del x, pool
+        assert len(tcuda.memory_stats()) == before
 
     def test_resets_leave_what_a_pool_has(self, xp: Any) -> None:
         pool = tcuda.MemPool()
@@ -410,9 +436,9 @@ class TestStatistics:
             del graph
             gc.collect()
             tcuda.synchronize()
-        assert [self.figures(number) for number in numbers[:2]] == 2 * [(0, 2 * MIB, 2 * MIB, 2 * MIB)]
+        assert [self.figures(number) for number in numbers[:2]] == [None, None]
         tcuda.empty_cache()
-        assert self.figures(numbers[2]) == (0, 2 * MIB, 2 * MIB, 2 * MIB)
+        assert self.figures(numbers[2]) is None
         del x
 
     def test_each_device_has_its_own_figures(self, xp: Any) -> None:

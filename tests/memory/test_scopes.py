@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import OutputOf, RunPython
 
-pytestmark = pytest.mark.usefixtures("allocator_as_found", "no_history_left", "statistics_of_no_pool")
+pytestmark = pytest.mark.usefixtures("allocator_as_found", "no_history_left", "statistics_of_no_scope")
 
 
 def array(size: int) -> Any:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from support.fixture_types import Changes, OutputOf
 
-pytestmark = pytest.mark.usefixtures("allocator_as_found", "statistics_of_no_pool")
+pytestmark = pytest.mark.usefixtures("allocator_as_found", "statistics_of_no_scope")
 
 FIGURES = ("allocated", "current", "freed", "peak")
 

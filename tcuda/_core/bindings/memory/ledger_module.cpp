@@ -559,7 +559,11 @@ void bind_ledger(nb::module_ &module) {
             nb::arg("device"))
         // Statistics
         .def(
-            "statistics", [](Self &self, int device) { return dict_of(of(self, device).statistics()); },
+            "statistics",
+            [](Self &self, int device) {
+                DeviceLedger &ledger = of(self, device);
+                return dict_of(ledger.statistics(), ledger.pool_bytes());
+            },
             nb::arg("device"), nb::sig("def statistics(self, device: int) -> dict[str, int]"))
         .def(
             "scope_bytes",
@@ -571,25 +575,6 @@ void bind_ledger(nb::module_ &module) {
             },
             nb::arg("device"), nb::sig("def scope_bytes(self, device: int) -> list[tuple[int, int, int, int]]"),
             "Return the bytes of each name of scopes: current, peak, allocated and freed. The list may end early.")
-        .def(
-            "pool_bytes",
-            [](Self &self, int device) {
-                nb::list found = new_list();
-                for (const auto &[id, reserved] : of(self, device).pool_bytes())
-                    for (const auto &[kind, counter] : {std::pair("all", reserved.all),
-                                                        {"large_pool", reserved.large},
-                                                        {"small_pool", reserved.small}})
-                        found.append(nb::make_tuple(id.first, id.second, kind, counter.current, counter.peak,
-                                                    counter.allocated, counter.freed));
-                return found;
-            },
-            nb::arg("device"),
-            nb::sig("def pool_bytes(self, device: int) -> list[tuple[int, int, str, int, int, int, int]]"), R"(
-        Return the reserved bytes of each private pool.
-
-        Returns:
-            The number of the pool, "all", "large_pool" or "small_pool", and the bytes: current, peak, allocated and
-            freed.)")
         .def(
             "allocated", [](Self &self, int device) { return of(self, device).bytes().allocated_bytes.current; },
             nb::arg("device"))

@@ -1,5 +1,6 @@
 #include "bindings/memory/statistics_dict.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <type_traits>
@@ -14,6 +15,8 @@ namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
+
+const std::string of_pools = "reserved_bytes_by_private_pools.";
 
 // Visits the members of the statistics in the order of the dictionary, each with its name.
 template <typename Visitor> void visit(const Statistics &statistics, Visitor &visitor) {
@@ -83,13 +86,58 @@ private:
     std::int64_t *next_;
 };
 
-const std::vector<nb::object> &keys() {
-    static Published<const std::vector<nb::object>> made;
+struct Keys {
+    std::vector<nb::object> all;
+    std::size_t before_pools; // how many keys are before those of private pools
+};
+
+const Keys &keys() {
+    static Published<const Keys> made;
     return made.get([] {
         KeyMaker maker;
         visit(Statistics{}, maker);
-        return new std::vector<nb::object>(std::move(maker.keys));
+        const auto behind = std::find_if(maker.keys.begin(), maker.keys.end(), [](const nb::object &key) {
+            return std::string(nb::cast<const char *>(key)) > of_pools;
+        });
+        const auto before = static_cast<std::size_t>(behind - maker.keys.begin());
+        return new Keys{std::move(maker.keys), before};
     });
+}
+
+void set(const nb::dict &dict, PyObject *key, std::int64_t number) {
+    PyObject *const value = PyLong_FromLongLong(number);
+    const bool failed = value == nullptr || PyDict_SetItem(dict.ptr(), key, value) != 0;
+    Py_XDECREF(value);
+    if (failed)
+        nb::raise_python_error();
+}
+
+// Adds numbers with their names to a dictionary, in the order of the visits.
+class DictFiller {
+public:
+    explicit DictFiller(nb::dict &dict) : dict_(dict) {}
+
+    void add(const std::string &name, std::int64_t number) {
+        PyObject *const key = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+        if (key == nullptr)
+            nb::raise_python_error();
+        set(dict_, nb::steal(key).ptr(), number);
+    }
+    template <typename Counters> void add(const std::string &name, const Counters &counters) {
+        visit_parts(*this, name, counters);
+    }
+
+private:
+    nb::dict &dict_;
+};
+
+void add_pools(nb::dict &dict, const std::map<PoolId, PooledCounter> &pools) {
+    std::map<std::string, const PooledCounter *> by_name; // the order of texts is not the order of numbers
+    for (const auto &[id, reserved] : pools)
+        by_name.emplace(of_pools + std::to_string(id.first) + "_" + std::to_string(id.second), &reserved);
+    DictFiller filler(dict);
+    for (const auto &[name, reserved] : by_name)
+        filler.add(name, *reserved);
 }
 
 } // namespace
@@ -123,19 +171,17 @@ nb::dict dict_of(const HostStatistics &statistics) {
     return dict;
 }
 
-nb::dict dict_of(const Statistics &statistics) {
+nb::dict dict_of(const Statistics &statistics, const std::map<PoolId, PooledCounter> &pools) {
     static_assert(std::is_trivially_copyable_v<Statistics>);
     std::array<std::int64_t, sizeof(Statistics) / sizeof(std::int64_t)> numbers; // all members are such numbers
     NumberLister lister(numbers.data());
     visit(statistics, lister);
     nb::dict dict = new_dict();
-    const std::int64_t *number = numbers.data();
-    for (const nb::object &key : keys()) {
-        PyObject *const value = PyLong_FromLongLong(*number++);
-        const bool failed = value == nullptr || PyDict_SetItem(dict.ptr(), key.ptr(), value) != 0;
-        Py_XDECREF(value);
-        if (failed)
-            nb::raise_python_error();
+    const auto &[all, before_pools] = keys();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i == before_pools)
+            add_pools(dict, pools);
+        set(dict, all[i].ptr(), numbers[i]);
     }
     return dict;
 }

@@ -43,7 +43,7 @@ struct Pool {
     InheritedHeaps inherited; // adopted heaps that may have memory which was not used since the adoption
     AdoptableHeaps adoptable[2]; // ownerless heaps without live blocks, small and large requests, the oldest first
     Links<Pool> unused; // in a list of Pools
-    PooledCounter *reserved = nullptr; // the reserved bytes of the pools of this number; null for the common pool
+    std::shared_ptr<PooledCounter> reserved; // the reserved bytes of the pools of this number; null for the common pool
 };
 
 // Counts memory that a pool has taken, or given back if `bytes` is negative.

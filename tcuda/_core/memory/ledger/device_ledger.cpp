@@ -655,13 +655,9 @@ std::vector<Counter> DeviceLedger::scope_bytes() {
     return scopes_.all();
 }
 
-std::vector<std::pair<PoolId, PooledCounter>> DeviceLedger::pool_bytes() {
+std::map<PoolId, PooledCounter> DeviceLedger::pool_bytes() {
     const Lock lock(mutex_);
-    std::vector<std::pair<PoolId, PooledCounter>> found;
-    for (const auto &[id, reserved] : pools_.reserved())
-        if (reserved.all.is_used())
-            found.emplace_back(id, reserved);
-    return found;
+    return pools_.reserved();
 }
 
 void DeviceLedger::reset_peaks() {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -179,8 +180,8 @@ public:
     Bytes bytes();
     // The bytes of each name of scopes, by its number.
     std::vector<Counter> scope_bytes();
-    // The reserved bytes of each private pool that has, or had, memory since the last resets.
-    std::vector<std::pair<PoolId, PooledCounter>> pool_bytes();
+    // The reserved bytes of each private pool that has or had memory, by its number.
+    std::map<PoolId, PooledCounter> pool_bytes();
     void reset_peaks();
     void reset_accumulated();
     bool used() const { return live_.ever_used(); }

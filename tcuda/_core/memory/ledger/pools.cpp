@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -19,21 +18,21 @@ std::vector<Pool *> Pools::sleepers(PoolId id) {
 }
 
 Pool &Pools::open_for_capture(PoolId id) {
-    reserved_.try_emplace(id); // takes the host memory first, so that nothing can fail in between
     const auto known = private_.find(id);
-    if (spare_ != nullptr && (known == private_.end() || (known->second->captured && known->second->uses == 0))) {
-        if (known != private_.end())
-            take_number(*known->second);
+    if (spare_ != nullptr && (known == private_.end() || is_left(*known->second))) {
         Pool &spare = *spare_;
-        drop_spare();
         const bool is_usable = std::all_of(spare.heaps.begin(), spare.heaps.end(),
                                            [](const auto &heap) { return heap->end == nullptr && heap->pins == 0; });
         if (is_usable && spare.pins == 0) {
+            auto reserved = known == private_.end() ? std::make_shared<PooledCounter>() : known->second->reserved;
+            if (known != private_.end())
+                take_number(*known->second);
             give_number(spare, id);
-            count_for(spare, id);
+            count_for(spare, id, std::move(reserved));
             spare.released = 0;
             spare.captured = false; // so that open() leaves the number to the pool
         }
+        drop_spare();
     }
     Pool &pool = open(id, nullptr, true, false);
     pool.captured = true;
@@ -61,21 +60,20 @@ bool Pools::keep_spare(Pool &pool, std::uint64_t settled) {
 }
 
 Pool &Pools::open(PoolId id, std::shared_ptr<ExternalSource> library, bool split, bool use_on_oom) {
-    reserved_.try_emplace(id); // as above
-    if (const auto known = private_.find(id);
-        known != private_.end() && known->second->captured && known->second->uses == 0)
-        take_number(*known->second);
-    auto &pool = private_[id];
-    if (pool == nullptr) {
-        pool = std::make_unique<Pool>();
-        pool->key = id;
-        count_for(*pool, id);
+    auto known = private_.find(id);
+    if (known == private_.end() || is_left(*known->second)) {
+        auto pool = std::make_unique<Pool>();
+        pool->key = pool->id = id;
+        pool->reserved = known == private_.end() ? std::make_shared<PooledCounter>() : known->second->reserved;
         pool->library = std::move(library);
         pool->split = split;
         pool->use_on_oom = use_on_oom;
+        if (known != private_.end())
+            take_number(*known->second);
+        known = private_.emplace(id, std::move(pool)).first;
     }
-    ++pool->uses;
-    return *pool;
+    ++known->second->uses;
+    return *known->second;
 }
 
 void Pools::take_number(Pool &pool) { give_number(pool, {std::numeric_limits<std::uint64_t>::max(), ++nameless_}); }
@@ -87,40 +85,32 @@ void Pools::give_number(Pool &pool, PoolId key) {
 }
 
 // Gives a pool its number in snapshots and statistics. The memory that the pool has moves to this number.
-void Pools::count_for(Pool &pool, PoolId id) {
-    PooledCounter &reserved = reserved_.at(id);
+void Pools::count_for(Pool &pool, PoolId id, std::shared_ptr<PooledCounter> reserved) {
     for (const auto &heap : pool.heaps) {
         const auto bytes = static_cast<std::int64_t>(heap->in_segments + heap->mapped);
         pool.reserved->decrease(heap->is_large, bytes);
-        reserved.increase(heap->is_large, bytes);
+        reserved->increase(heap->is_large, bytes);
     }
-    pool.reserved = &reserved;
+    pool.reserved = std::move(reserved);
     pool.id = id;
 }
 
+std::map<PoolId, PooledCounter> Pools::reserved() const {
+    std::map<PoolId, PooledCounter> found;
+    for (const auto &[key, pool] : private_)
+        if (pool->reserved->all.is_used())
+            found.emplace(pool->id, *pool->reserved);
+    return found;
+}
+
 void Pools::reset_peaks() {
-    for (auto &[id, reserved] : reserved_)
-        reserved.each([](Counter &counter) { counter.reset_peak(); });
-    forget_counters();
+    for (const auto &[key, pool] : private_)
+        pool->reserved->each([](Counter &counter) { counter.reset_peak(); });
 }
 
 void Pools::reset_accumulated() {
-    for (auto &[id, reserved] : reserved_)
-        reserved.each([](Counter &counter) { counter.reset_accumulated(); });
-    forget_counters();
-}
-
-// Forgets the counters of pools that are gone, once both resets have left nothing to tell.
-void Pools::forget_counters() {
-    std::vector<const PooledCounter *> needed;
-    needed.reserve(private_.size());
     for (const auto &[key, pool] : private_)
-        needed.push_back(pool->reserved);
-    std::sort(needed.begin(), needed.end());
-    for (auto each = reserved_.begin(); each != reserved_.end();) {
-        const bool is_needed = std::binary_search(needed.begin(), needed.end(), &each->second);
-        each = is_needed || each->second.all.is_used() ? std::next(each) : reserved_.erase(each);
-    }
+        pool->reserved->each([](Counter &counter) { counter.reset_accumulated(); });
 }
 
 bool Pools::release(PoolId id) {

@@ -92,9 +92,8 @@ public:
     // A free block of a private pool with `use_on_oom`; null if there is none.
     Block *take_on_oom(Stream stream, std::size_t size);
 
-    // The reserved bytes of each private pool, by its number. A pool that is gone keeps its sums and its peak until
-    // they are reset, as in torch.
-    const std::map<PoolId, PooledCounter> &reserved() const { return reserved_; }
+    // The reserved bytes of each private pool that has or had memory, by its number.
+    std::map<PoolId, PooledCounter> reserved() const;
     void reset_peaks();
     void reset_accumulated();
 
@@ -109,17 +108,15 @@ public:
     void remove_unused(const AnnouncedStreams &streams, std::vector<std::unique_ptr<Pool>> &removed);
 
 private:
-    void count_for(Pool &pool, PoolId id);
-    void forget_counters();
-
     CachingAllocator &native_;
     Pool common_;
     Pool *spare_ = nullptr; // not in `unused_`
     void take_number(Pool &pool);
     void give_number(Pool &pool, PoolId key);
+    static void count_for(Pool &pool, PoolId id, std::shared_ptr<PooledCounter> reserved);
+    static bool is_left(const Pool &pool) { return pool.captured && pool.uses == 0; }
 
     std::map<PoolId, std::unique_ptr<Pool>> private_; // by number; pools without a number have keys that no number has
-    std::map<PoolId, PooledCounter> reserved_;
     std::uint64_t nameless_ = 0; // how many pools have lost their numbers
     LinkedList<Pool, &Pool::unused> unused_; // all private pools without users, and some with users
     bool has_idle_ = false;
