@@ -55,6 +55,10 @@ class Machine(RuleBasedStateMachine):
     def usable(self) -> list[Shadow]:
         return [shadow for shadow in self.arrays if not self.asleep[shadow.pool]]
 
+    def alive(self) -> list[Shadow]:
+        """Return the arrays of the program and of its graphs, which keep the arrays that they read."""
+        return [*self.arrays, *(shadow for captured in self.graphs for shadow in (captured.source, captured.output))]
+
     def next_value(self) -> int:
         self.value = self.value % 250 + 1
         return self.value
@@ -147,7 +151,7 @@ class Machine(RuleBasedStateMachine):
         of_pool = self.pools[pool]
         (tcuda.memory if of_pool is None else of_pool).sleep(keep=False)
         (tcuda.memory if of_pool is None else of_pool).wake()
-        for shadow in (*self.arrays, *(captured.output for captured in self.graphs)):
+        for shadow in self.alive():
             if shadow.pool == pool:
                 value = self.next_value()
                 shadow.array.fill(value)
@@ -165,7 +169,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def arrays_have_their_bytes_and_addresses(self) -> None:
-        for shadow in (*self.arrays, *(captured.output for captured in self.graphs)):
+        for shadow in self.alive():
             assert shadow.array.data.ptr == shadow.address
             if not self.asleep[shadow.pool]:
                 assert np.array_equal(shadow.array.get(), shadow.expected)
