@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limits_worker import Limits
 from plans import PIECE
-from replay import EMULATED, ReplayError, planned, possible
+from replay import ReplayError, planned, possible, results
 from replay import present as all_present
-from sources import SETTINGS, SOURCES
-from table import plain
+from table import markdown, note, plain
 from workloads import COLD, WORKLOADS, read_trace
 
 if TYPE_CHECKING:
@@ -43,26 +40,15 @@ def present() -> tuple[str, ...]:
     return tuple(name for name in all_present() if name not in {"tcuda_segments", "cupy_async"})
 
 
-def limits(source: str, workloads: Sequence[str], *, busy: bool = False) -> list[Limits]:
+def limits(source: str, workloads: Sequence[str], *, busy: bool = False) -> Iterator[Limits]:
     """Measure workloads, given by name or by the path of a trace, with an allocator in processes of its own.
 
     Raises:
         ReplayError: A replay failed.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    environment |= {**EMULATED, **SOURCES[source].environment}
-    # Python warns of a fork in a process with threads. The only other threads are idle threads of NumPy.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source]
-    command += ["busy" if busy else "idle", *workloads]
-    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode:
-        raise ReplayError(f"The replay through {source} failed:\n{done.stderr}")
-    found = []
-    for line in done.stdout.splitlines():
-        values = json.loads(line)
+    for values in results(_WORKER, source, workloads, busy=busy):
         pairs = {name: values[name] and tuple(values[name]) for name in ("seconds", "calls")}
-        found.append(Limits(**{**values, **pairs}))
-    return found
+        yield Limits(**{**values, **pairs})
 
 
 def table(found: Sequence[Limits], plans: Mapping[str, Plan]) -> list[tuple[str, ...]]:
@@ -93,7 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--busy", action="store_true", help="keep the stream busy")
     parser.add_argument("--plan", action="store_true", help="show a plan made beforehand; takes a minute")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--markdown", action="store_true", help="print the table for a document")
+    shape.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
 
     def measured() -> Iterator[Limits]:
@@ -104,7 +92,10 @@ def main(arguments: list[str] | None = None) -> int:
             yield from limits(source, workloads, busy=options.busy)
 
     try:
-        found = list(measured())
+        found: list[Limits] = []
+        for each in measured():
+            found.append(each)
+            note(table([each], {})[1])
     except (OSError, ValueError, ReplayError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -113,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     measured_names = dict.fromkeys(each.workload for each in found if each.workload in WORKLOADS)
     plans = {name: planned(name) for name in measured_names} if options.plan else {}
-    print(plain(table(found, plans)))
+    print((markdown if options.markdown else plain)(table(found, plans)))
     return 0
 
 

@@ -9,11 +9,25 @@ import sys
 from support.folders import REPOSITORY
 
 
-def test_two_processes_take_turns_and_have_the_same_bytes_as_alone() -> None:
+def measured(*options: str) -> str:
+    """Return the output of the benchmark with small arrays."""
     command = [sys.executable, str(REPOSITORY / "bench" / "sleeping.py"), "--gib", "0.02", "--rounds", "1"]
-    sizes = ["--turns", "2", "--device-gib", "0.05"]
+    sizes = ["--device-gib", "0.05", *options]
     done = subprocess.run([*command, *sizes], env={**os.environ}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "sleep and wake take" in done.stdout
-    assert "0.90 of a device" in done.stdout
-    assert "the same bytes as alone" in done.stdout
+    return done.stdout
+
+
+def test_two_processes_take_turns_and_have_the_same_bytes_as_alone() -> None:
+    printed = measured("--turns", "2")
+    assert "round 1, sleep and wake: " in printed
+    assert "sleep and wake take" in printed
+    assert "0.90 of a device" in printed
+    assert "2 of 2 turns each" in printed
+    assert "the same bytes as alone" in printed
+
+
+def test_no_turn_begins_after_the_time_for_them() -> None:
+    printed = measured("--gib", "0", "--turns", "50", "--seconds", "0")
+    assert "1 of 50 turns each" in printed
+    assert "sleep and wake take" not in printed
