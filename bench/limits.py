@@ -6,7 +6,8 @@ searches, by bisection, for the smallest limit of the allocator's memory on whic
 The limits are multiples of 2 MiB, and each replay begins with an empty cache. The limit is shown as a multiple of the
 peak of the live bytes, with each block rounded to 512 bytes and the sum to 2 MiB. Two columns say what stands against a
 smaller limit: a piece of 2 MiB, the least that the driver gives; and, with ``--plan``, a plan that knows the workload
-beforehand (``plans.py``). With ``--busy``, the stream has work all the time.
+beforehand (``plans.py``). With ``--busy``, the stream has work all the time. With ``--quick``, the tool leaves out the
+search. Each row is printed as soon as the row is measured, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limits_worker import Limits
+from limits_worker import QUICK, Limits
 from plans import PIECE
 from replay import ReplayError, planned, possible, results
 from replay import present as all_present
@@ -40,13 +41,19 @@ def present() -> tuple[str, ...]:
     return tuple(name for name in all_present() if name not in {"tcuda_segments", "cupy_async"})
 
 
-def limits(source: str, workloads: Sequence[str], *, busy: bool = False) -> Iterator[Limits]:
+def limits(source: str, workloads: Sequence[str], *, busy: bool = False, quick: bool = False) -> Iterator[Limits]:
     """Measure workloads, given by name or by the path of a trace, with an allocator in processes of its own.
+
+    Args:
+        source: The allocator.
+        workloads: The workloads.
+        busy: Whether the stream has work all the time.
+        quick: Whether to leave out the search for the smallest limit.
 
     Raises:
         ReplayError: A replay failed.
     """
-    for values in results(_WORKER, source, workloads, busy=busy):
+    for values in results(_WORKER, source, [*([QUICK] if quick else []), *workloads], busy=busy):
         pairs = {name: values[name] and tuple(values[name]) for name in ("seconds", "calls")}
         yield Limits(**{**values, **pairs})
 
@@ -78,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--busy", action="store_true", help="keep the stream busy")
+    parser.add_argument(QUICK, action="store_true", help="leave out the search for the smallest limit")
     parser.add_argument("--plan", action="store_true", help="show a plan made beforehand; takes a minute")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--markdown", action="store_true", help="print the table for a document")
@@ -89,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
             read_trace(trace)
         workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(NAMES)
         for source in options.source:
-            yield from limits(source, workloads, busy=options.busy)
+            yield from limits(source, workloads, busy=options.busy, quick=options.quick)
 
     try:
         found: list[Limits] = []

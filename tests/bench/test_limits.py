@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -60,3 +61,13 @@ def test_a_row_is_printed_before_a_later_replay_fails(
     assert printed.err == (
         "train_convnet  idle  tcuda  1.100  1.020  1.200  2.00  5  1.00  0\nerror: The second replay failed.\n"
     )
+
+
+@pytest.mark.emulated
+def test_a_quick_run_searches_no_limit(bench_module: Callable[[str], Any], capsys: pytest.CaptureFixture[str]) -> None:
+    limits = bench_module("limits")
+    assert limits.main(["--quick", "--source", "tcuda", "--workload", "diffusion_sample", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["smallest"] is None
+    assert found["held"] >= found["bound"]
+    assert found["calls"][1] == 0
