@@ -32,7 +32,8 @@ def test_a_program_computes_what_numpy_computes(programs: Any, name: str) -> Non
 
 
 def test_batches_pass_through_page_locked_memory(programs: Any) -> None:
-    before = tcuda.host_memory_stats().get("active_requests.allocated", 0)
+    tcuda.init()
+    before = tcuda.host_memory_stats()["active_requests.allocated"]
     found = programs.PROGRAMS["page-locked batches"](tcuda.xp, 1)()
     batches = programs.batches_of(1)
     assert found == pytest.approx(sum((batch[0] ** 2).sum() for batch in batches))

@@ -1,4 +1,7 @@
-"""The benchmark of pools that sleep, and two processes that share a device by turns."""
+"""The benchmark of pools that sleep, and two processes that share a device by turns.
+
+On a GPU, the benchmark takes all memory that the processes do not need, which other tests would lack.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from support.folders import REPOSITORY
+
+pytestmark = pytest.mark.emulated
 
 
 def measured(*options: str) -> str:
