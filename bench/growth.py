@@ -297,6 +297,11 @@ MODES: dict[str, dict[str, str]] = {
 """The environment of the processes that measure. A mode other than the first needs emulated devices."""
 
 
+def here() -> list[str]:
+    """Return the keys of :data:`KEPT` that can be measured on this machine."""
+    return [kind for kind, kept in KEPT.items() if kept.mode == "usual" or not ON_CUDA]
+
+
 def measure(kind: str, most: int | None = None) -> list[Curve]:
     """Return the curves of all calls for one kind of objects.
 

@@ -6,25 +6,23 @@ searches, by bisection, for the smallest limit of the allocator's memory on whic
 The limits are multiples of 2 MiB, and each replay begins with an empty cache. The limit is shown as a multiple of the
 peak of the live bytes, with each block rounded to 512 bytes and the sum to 2 MiB. Two columns say what stands against a
 smaller limit: a piece of 2 MiB, the least that the driver gives; and, with ``--plan``, a plan that knows the workload
-beforehand (``plans.py``). With ``--busy``, the stream has work all the time.
+beforehand (``plans.py``). With ``--busy``, the stream has work all the time. With ``--quick``, the tool leaves out the
+search. Each row is printed as soon as the row is measured, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limits_worker import Limits
+from limits_worker import QUICK, Limits
 from plans import PIECE
-from replay import EMULATED, ReplayError, planned, possible
+from replay import ReplayError, planned, possible, results
 from replay import present as all_present
-from sources import SETTINGS, SOURCES
-from table import plain
+from table import markdown, note, plain
 from workloads import COLD, WORKLOADS, read_trace
 
 if TYPE_CHECKING:
@@ -43,26 +41,21 @@ def present() -> tuple[str, ...]:
     return tuple(name for name in all_present() if name not in {"tcuda_segments", "cupy_async"})
 
 
-def limits(source: str, workloads: Sequence[str], *, busy: bool = False) -> list[Limits]:
+def limits(source: str, workloads: Sequence[str], *, busy: bool = False, quick: bool = False) -> Iterator[Limits]:
     """Measure workloads, given by name or by the path of a trace, with an allocator in processes of its own.
+
+    Args:
+        source: The allocator.
+        workloads: The workloads.
+        busy: Whether the stream has work all the time.
+        quick: Whether to leave out the search for the smallest limit.
 
     Raises:
         ReplayError: A replay failed.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    environment |= {**EMULATED, **SOURCES[source].environment}
-    # Python warns of a fork in a process with threads. The only other threads are idle threads of NumPy.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source]
-    command += ["busy" if busy else "idle", *workloads]
-    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode:
-        raise ReplayError(f"The replay through {source} failed:\n{done.stderr}")
-    found = []
-    for line in done.stdout.splitlines():
-        values = json.loads(line)
+    for values in results(_WORKER, source, [*([QUICK] if quick else []), *workloads], busy=busy):
         pairs = {name: values[name] and tuple(values[name]) for name in ("seconds", "calls")}
-        found.append(Limits(**{**values, **pairs}))
-    return found
+        yield Limits(**{**values, **pairs})
 
 
 def table(found: Sequence[Limits], plans: Mapping[str, Plan]) -> list[tuple[str, ...]]:
@@ -92,8 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--trace", nargs="+", type=Path, default=[], metavar="FILE", help="a trace as in data/*.npz")
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--busy", action="store_true", help="keep the stream busy")
+    parser.add_argument(QUICK, action="store_true", help="leave out the search for the smallest limit")
     parser.add_argument("--plan", action="store_true", help="show a plan made beforehand; takes a minute")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--markdown", action="store_true", help="print the table for a document")
+    shape.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
 
     def measured() -> Iterator[Limits]:
@@ -101,10 +97,13 @@ def main(arguments: list[str] | None = None) -> int:
             read_trace(trace)
         workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(NAMES)
         for source in options.source:
-            yield from limits(source, workloads, busy=options.busy)
+            yield from limits(source, workloads, busy=options.busy, quick=options.quick)
 
     try:
-        found = list(measured())
+        found: list[Limits] = []
+        for each in measured():
+            found.append(each)
+            note(table([each], {})[1])
     except (OSError, ValueError, ReplayError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -113,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     measured_names = dict.fromkeys(each.workload for each in found if each.workload in WORKLOADS)
     plans = {name: planned(name) for name in measured_names} if options.plan else {}
-    print(plain(table(found, plans)))
+    print((markdown if options.markdown else plain)(table(found, plans)))
     return 0
 
 

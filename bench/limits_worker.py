@@ -1,7 +1,7 @@
-"""Measures an allocator with limits: ``python bench/limits_worker.py SOURCE STREAM WORKLOAD...``; see ``limits``.
+"""Measures an allocator with limits: ``python bench/limits_worker.py SOURCE STREAM [--quick] WORKLOAD...``.
 
-STREAM is ``busy`` or ``idle``. Each workload is replayed in a fork of this process, as in ``replay_worker``. The worker
-prints a line of JSON for each workload.
+See ``limits``. ``--quick`` leaves out the search for the smallest limit. STREAM is ``busy`` or ``idle``. Each workload
+is replayed in a fork of this process, as in ``replay_worker``. The worker prints a line of JSON for each workload.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from workloads import Events
 
 
+QUICK = "--quick"
+
+
 class Limits(NamedTuple):
     """The results of an allocator with a workload.
 
@@ -32,7 +35,7 @@ class Limits(NamedTuple):
         busy: Whether the stream had work all the time.
         events: The number of allocations and frees in the workload.
         bound: The peak of the live bytes, rounded as the allocators must round; no allocator can do with less.
-        smallest: The smallest limit in bytes; None if the allocator has no limit.
+        smallest: The smallest limit in bytes; None if the allocator has no limit, or without a search.
         held: The peak of the bytes that the allocator held in both replays without a limit.
         seconds: The times of the first and of the second replay.
         calls: The calls of the driver in the first and in the second replay; None if the allocator does not count them.
@@ -54,7 +57,7 @@ class Limits(NamedTuple):
         return None if self.smallest is None else self.smallest / self.bound
 
 
-def _measured(source: str, workload: str, *, busy: bool) -> Limits:
+def _measured(source: str, workload: str, *, busy: bool, quick: bool) -> Limits:
     events = load(workload)
     bound = least(events)
     allocator = SOURCES[source].make()
@@ -69,7 +72,8 @@ def _measured(source: str, workload: str, *, busy: bool) -> Limits:
         held = max(held, peak)
         seconds.append(duration)
         counts.append(count() if count else 0)
-    smallest = None if allocator.set_limit is None else _smallest(allocator, events, bound, held, busy=busy)
+    searched = not quick and allocator.set_limit is not None
+    smallest = _smallest(allocator, events, bound, held, busy=busy) if searched else None
     return Limits(
         source=source,
         workload=Path(workload).stem,
@@ -126,14 +130,15 @@ def _ends(allocator: Allocator, events: Events, limit: int, *, busy: bool) -> bo
     return True
 
 
-def main(source: str, stream: str, *workloads: str) -> int:
+def main(source: str, stream: str, *arguments: str) -> int:
+    quick = QUICK in arguments
     for module in SOURCES[source].imports:
         importlib.import_module(module)
 
     def show(workload: str) -> None:
-        print(json.dumps(_measured(source, workload, busy=stream == "busy")._asdict()))
+        print(json.dumps(_measured(source, workload, busy=stream == "busy", quick=quick)._asdict()))
 
-    return 0 if all(in_a_fork(functools.partial(show, workload)) for workload in workloads) else 1
+    return 0 if all(in_a_fork(functools.partial(show, workload)) for workload in arguments if workload != QUICK) else 1
 
 
 if __name__ == "__main__":

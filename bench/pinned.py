@@ -1,13 +1,15 @@
 """Page-locked host memory of tcuda, CuPy and torch: ``python bench/pinned.py``.
 
 The first table has the times to allocate and free a block that is cached, and to allocate new memory; the memory that
-each library holds and locks for a churn of blocks; and the smallest limit of the host on which the churn ends. The next
-table has the questions that tcuda asks a driver that knows as little of copies as CUDA does. On CUDA, the last one has
-the speed of copies. torch is left out where torch is not installed, and on emulated devices.
+each library holds and locks for a churn of blocks; and the smallest limit of the host on which a small churn ends. The
+next table has the questions that tcuda asks a driver that knows as little of copies as CUDA does. On CUDA, the last one
+has the speed of copies. torch is left out where torch is not installed, and on emulated devices. Each row of the first
+table is printed as soon as the row is measured, too.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import random
 import time
@@ -15,7 +17,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from chosen_runtime import ON_CUDA
-from table import plain
+from table import markdown, note, plain
 
 import tcuda
 from tcuda import _core
@@ -23,18 +25,37 @@ from tcuda._core import for_tests
 from tcuda._runtime import runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"1 KiB": KIB, "1 MiB": MIB, "64 MiB": 64 * MIB}
 ROUNDS, CALLS = 7, 300
 WARM = 9000  # allocations after which tcuda has its reserve of small blocks
 COUNTED = 3200  # allocations whose calls of the driver are counted
-CHURN = 16, 28  # the powers of two of the smallest and of the largest block: 64 KiB and 256 MiB
-LIVE, STEPS = (1 << 30, 1000) if ON_CUDA else (64 * MIB, 400)
 COPIED = 256 * MIB
 NEW, NEW_BLOCKS = 3 * MIB, 64
 UNLIMITED = (1 << 64) - 1
+
+
+class Shape(NamedTuple):
+    """The shape of a churn.
+
+    Attributes:
+        live: Blocks are freed while more bytes than these are live.
+        steps: The number of allocations.
+        largest: The power of two of the largest block. The smallest block has 64 KiB.
+    """
+
+    live: int
+    steps: int
+    largest: int
+
+
+SMALL = Shape(64 * MIB, 400, 24)
+"""The churn of the search for the smallest limit, in which a driver would lock 300 GiB for the other one."""
+
+CHURN = Shape(1 << 30, 1000, 28) if ON_CUDA else SMALL
+"""The churn of the other figures."""
 
 
 class Library(NamedTuple):
@@ -197,7 +218,7 @@ class Churn(NamedTuple):
     seconds: float
 
 
-def churn(library: Library, copied: bool = False) -> Churn:
+def churn(library: Library, shape: Shape = CHURN, *, copied: bool = False) -> Churn:
     """Allocate blocks of many sizes, and free random ones.
 
     The devices are idle; or each block is copied to a device just before its free, and the host waits for all copies
@@ -209,13 +230,12 @@ def churn(library: Library, copied: bool = False) -> Churn:
     before = library.held()
     locked = library.locked() if library.locked else 0
     numbers = random.Random(0)
-    low, high = CHURN if ON_CUDA else (16, 24)
     live: list[tuple[int, Any]] = []
     queued: list[tuple[int, Any]] = []
     total = most = held = pending = 0
     start = time.perf_counter()
-    for _ in range(STEPS):
-        while total > LIVE:
+    for _ in range(shape.steps):
+        while total > shape.live:
             size, gone = live.pop(numbers.randrange(len(live)))
             total -= size
             if copied:
@@ -227,7 +247,7 @@ def churn(library: Library, copied: bool = False) -> Churn:
                 size, done = queued.pop(0)
                 done.synchronize()
                 pending -= size
-        size = int(2 ** numbers.uniform(low, high))
+        size = int(2 ** numbers.uniform(16, shape.largest))
         live.append((size, library.allocate(size)))
         total += size
         most, held = max(most, total + pending), max(held, library.held() - before)
@@ -241,13 +261,13 @@ def churn(library: Library, copied: bool = False) -> Churn:
 def smallest_limit(library: Library) -> float:
     """Return the smallest limit on which the churn ends, as a multiple of the peak of the live bytes."""
     assert library.limit is not None
-    found = churn(library)
+    found = churn(library, SMALL)
     fails, ends = found.live - 1, found.held
     while ends - fails > found.live // 200:
         middle = (fails + ends) // 2
         library.limit(middle)
         try:
-            churn(library)
+            churn(library, SMALL)
             ends = middle
         except Exception as error:  # each library has an error of its own
             if "memory" not in f"{type(error).__name__} {error}".lower():
@@ -302,36 +322,38 @@ def copies() -> dict[str, float]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--markdown", action="store_true", help="print the tables for a document")
+    table = markdown if parser.parse_args().markdown else plain
     measured = libraries()
     rows = [["", *measured]]
+
+    def add(name: str, cells: Iterable[str]) -> None:
+        rows.append([name, *cells])
+        note(rows[-1])
+
     for name, size in SIZES.items():
-        rows.append([f"{name}: us", *(f"{time_of(library.allocate, size):.2f}" for library in measured.values())])
-    rows.append(["new memory: us", *(f"{time_of_new(library):.2f}" for library in measured.values())])
+        add(f"{name}: us", (f"{time_of(library.allocate, size):.2f}" for library in measured.values()))
+    add("new memory: us", (f"{time_of_new(library):.2f}" for library in measured.values()))
     found = [None if library.held is None else churn(library) for library in measured.values()]
-    rows.append(["churn: held / live", *("" if each is None else f"{each.held / each.live:.2f}" for each in found)])
-    rows.append(
-        [
-            "churn: locked / live",
-            *("" if each is None or each.locked is None else f"{each.locked / each.live:.2f}" for each in found),
-        ]
-    )
+    add("churn: held / live", ("" if each is None else f"{each.held / each.live:.2f}" for each in found))
+    locked = (None if each is None or each.locked is None else each.locked / each.live for each in found)
+    add("churn: locked / live", ("" if each is None else f"{each:.2f}" for each in locked))
     if ON_CUDA:  # emulated devices take no time to lock memory
-        times = ("" if each is None else f"{each.seconds / STEPS * 1e6:.1f}" for each in found)
-        rows.append(["churn: us an allocation", *times])
+        times = ("" if each is None else f"{each.seconds / CHURN.steps * 1e6:.1f}" for each in found)
+        add("churn: us an allocation", times)
     copied = (None if each.upload is None else churn(each, copied=True) for each in measured.values())
-    rows.append(
-        ["churn, each block copied", *("" if each is None else f"{each.held / each.live:.2f}" for each in copied)]
-    )
+    add("churn, each block copied", ("" if each is None else f"{each.held / each.live:.2f}" for each in copied))
     limited = {"tcuda": Own.make().library(), "CuPy's pool": Pool().library()}
     limits = (f"{smallest_limit(limited[name]):.3f}" if name in limited else "" for name in measured)
-    rows.append(["churn: smallest limit / live", *limits])
-    print(plain(rows))
+    add("small churn: smallest limit / live", limits)
+    print(table(rows), end="\n\n", flush=True)
     counted = {name: questions(size) for name, size in SIZES.items()}
     calls = list(counted["1 MiB"])
     rows = [[name, *(f"{found[call]:.4f}" for call in calls)] for name, found in counted.items()]
-    print(plain([["driver's calls of an allocation", *calls], *rows]))
+    print(table([["driver's calls of an allocation", *calls], *rows]), end="\n\n", flush=True)
     if ON_CUDA:
-        print(plain([["copy_async", "GB/s"], *([name, f"{speed:.1f}"] for name, speed in copies().items())]))
+        print(table([["copy_async", "GB/s"], *([name, f"{speed:.1f}"] for name, speed in copies().items())]))
 
 
 if __name__ == "__main__":

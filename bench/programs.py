@@ -1,8 +1,8 @@
 """Whole programs in CuPy's spelling, which the benchmarks run with tcuda and with plain CuPy.
 
-Six programs use CuPy only; three of these are in ``docs/examples/cupy``. The other four are work of libraries that use
-CuPy. A program is a function that returns a run: a function without arguments that does the whole work, from data on
-the host to a result on the host, and returns the result as a number.
+Seven programs use CuPy only; three of these are in ``docs/examples/cupy``. The other four are work of libraries that
+use CuPy. A program is a function that returns a run: a function without arguments that does the whole work, from data
+on the host to a result on the host, and returns the result as a number.
 """
 
 from __future__ import annotations
@@ -100,10 +100,15 @@ def _heat(cupy: Any, scale: int) -> Run:
     return run
 
 
-def _spectra(cupy: Any, scale: int) -> Run:
-    """Find the strongest frequencies of signals, batch after batch, whose lengths differ."""
+def batches_of(scale: int) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    """Return batches of signals, whose lengths differ."""
     drawn = np.random.default_rng(0)
-    batches = [drawn.standard_normal((16 * scale, 1024 + 256 * batch)) for batch in range(10)]
+    return [drawn.standard_normal((16 * scale, 1024 + 256 * batch)) for batch in range(10)]
+
+
+def _spectra(cupy: Any, scale: int) -> Run:
+    """Find the strongest frequencies of signals, batch after batch."""
+    batches = batches_of(scale)
 
     def run() -> float:
         total = 0.0
@@ -112,6 +117,28 @@ def _spectra(cupy: Any, scale: int) -> Run:
             power = cupy.abs(cupy.fft.rfft(signals * cupy.hanning(signals.shape[1]), axis=1)) ** 2
             strongest = cupy.sort(power, axis=1)[:, -10:]
             total += float(strongest.mean())
+        return total
+
+    return run
+
+
+def _page_locked(cupy: Any, scale: int) -> Run:
+    """Send signals to the device and their powers back, batch after batch, through page-locked memory."""
+    batches = batches_of(scale)
+
+    def empty(like: Any) -> Any:
+        memory = cupy.cuda.alloc_pinned_memory(like.nbytes)
+        return np.frombuffer(memory, like.dtype, like.size).reshape(like.shape)
+
+    def run() -> float:
+        total = 0.0
+        for batch in batches:
+            there, back = empty(batch), empty(batch)
+            there[:] = batch
+            signals = cupy.empty(batch.shape)
+            signals.set(there)
+            (signals * signals).get(out=back)
+            total += float(back[0].sum())
         return total
 
     return run
@@ -207,6 +234,7 @@ PROGRAMS: dict[str, Callable[[Any, int], Run]] = {
     "training of a network": _network,
     "heat equation": _heat,
     "spectra": _spectra,
+    "page-locked batches": _page_locked,
     "cuCIM: bright spots": _cucim,
     "SigPy: reconstruction": _sigpy,
     "sparse solver": _sparse,

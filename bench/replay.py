@@ -16,8 +16,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import replay_tables
 from chosen_runtime import ON_CUDA
@@ -26,11 +27,11 @@ from replayed import Replayed
 from sides import SIDES
 from sources import SETTINGS, SOURCES
 from stream_programs import PROGRAMS, recorded
-from table import plain
+from table import markdown, note, plain
 from workloads import COLD, WORKLOADS, read_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _WORKER = Path(__file__).parent / "replay_worker.py"
 NAMES = (*WORKLOADS, *PROGRAMS)
@@ -61,8 +62,8 @@ def possible() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*present(), "tcuda_trimmed", "tcuda_segments"]))
 
 
-def replay(source: str, workloads: Sequence[str], *, busy: bool = False) -> list[Replayed]:
-    """Replay workloads, given by name or by the path of a trace, through an allocator in processes of its own.
+def results(worker: Path, source: str, workloads: Sequence[str], *, busy: bool) -> Iterator[dict[str, Any]]:
+    """Yield the result of each workload with an allocator as soon as ``worker`` prints the result.
 
     Raises:
         ReplayError: A replay failed.
@@ -70,11 +71,26 @@ def replay(source: str, workloads: Sequence[str], *, busy: bool = False) -> list
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     environment |= {**EMULATED, **SOURCES[source].environment}
     # Python warns of a fork in a process with threads. The only other threads are idle threads of NumPy.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(_WORKER), source, "busy" if busy else "idle"]
-    done = subprocess.run([*command, *workloads], env=environment, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode:
-        raise ReplayError(f"The replay through {source} failed:\n{done.stderr}")
-    return [Replayed(**json.loads(line)) for line in done.stdout.splitlines()]
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(worker), source, "busy" if busy else "idle"]
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        with subprocess.Popen(
+            [*command, *workloads], env=environment, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8"
+        ) as process:
+            assert process.stdout is not None
+            yield from map(json.loads, process.stdout)
+        if process.returncode:
+            errors.seek(0)
+            raise ReplayError(f"The replay through {source} failed:\n{errors.read()}")
+
+
+def replay(source: str, workloads: Sequence[str], *, busy: bool = False) -> Iterator[Replayed]:
+    """Replay workloads, given by name or by the path of a trace, through an allocator in processes of its own.
+
+    Raises:
+        ReplayError: A replay failed.
+    """
+    for values in results(_WORKER, source, workloads, busy=busy):
+        yield Replayed(**values)
 
 
 def planned(workload: str) -> Plan:
@@ -90,27 +106,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", nargs="+", choices=possible(), default=present(), help="the allocators")
     parser.add_argument("--busy", action="store_true", help="keep the stream busy")
     parser.add_argument("--plan", action="store_true", help="compare tcuda, idle and busy, with a plan made beforehand")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--markdown", action="store_true", help="print the table for a document")
+    shape.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
     if options.plan and (options.trace or options.json or options.busy or set(options.workload) & set(COLD)):
         parser.error("--plan takes --workload only, with workloads that free memory")
+    table = markdown if options.markdown else plain
     try:
         if options.plan:
             names = options.workload or PLANNED
-            sides = [replay("tcuda", names, busy=busy) for busy in (False, True)]
-            print(plain(replay_tables.beside_plan(*sides, {name: planned(name) for name in names})))
+            sides = [list(replay("tcuda", names, busy=busy)) for busy in (False, True)]
+            print(table(replay_tables.beside_plan(*sides, {name: planned(name) for name in names})))
             return 0
         for trace in options.trace:
             read_trace(trace)
         workloads = [*options.workload, *(str(trace.resolve()) for trace in options.trace)] or list(NAMES)
-        replays = [each for source in options.source for each in replay(source, workloads, busy=options.busy)]
+        replays: list[Replayed] = []
+        for each in (each for source in options.source for each in replay(source, workloads, busy=options.busy)):
+            replays.append(each)
+            note(replay_tables.figures([each])[1])
     except (OSError, ValueError, ReplayError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if options.json:
         print(json.dumps([each._asdict() for each in replays], indent=2))
     else:
-        print(plain(replay_tables.figures(replays)))
+        print(table(replay_tables.figures(replays)))
     return 0
 
 

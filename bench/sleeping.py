@@ -9,14 +9,16 @@ On a machine with one H200::
 
     python bench/sleeping.py --gib 60 --turns 100 --device-gib 8
 
-``--device-gib`` makes the device of the second part smaller, because the contents of both processes are on the host for
-a moment, and because each turn copies them twice. 0 leaves the device as it is.
+Each round prints its figures when it ends. ``--device-gib`` makes the device of the second part smaller, because the
+contents of both processes are on the host for a moment, and because each turn copies them twice and locks memory for
+them. 0 leaves the device as it is. ``--seconds`` bounds the time of the turns, of which a line says how many were made.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
 
 MIB, GIB = 1 << 20, 1 << 30
 PART = 512 * MIB if ON_CUDA else 8 * MIB  # the bytes of an array
+PLAIN, LOCKING, KEPT, DROPPED = (
+    "plain copies",
+    "plain copies, locking included",
+    "sleep and wake",
+    "sleep(keep=False) and wake",
+)
 FACTOR, STEP = 1_664_525, 1_013_904_223  # of a linear congruential generator, which no error leaves unchanged
 
 
@@ -59,14 +67,21 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
+def part(number: int, size: int, seed: int) -> Any:
+    """Return the array ``number`` of a process, of ``size`` bytes."""
+    array = tcuda.xp.arange(size // 4, dtype="uint32")
+    array += seed * 977 + number
+    return array
+
+
 def fill(size: int, seed: int) -> list[Any]:
     """Return arrays of ``size`` bytes in all, whose elements differ."""
-    made = []
-    for number in range(0, size, PART):
-        array = tcuda.xp.arange(min(PART, size - number) // 4, dtype="uint32")
-        array += seed * 977 + number // PART
-        made.append(array)
-    return made
+    return [part(begin // PART, min(PART, size - begin), seed) for begin in range(0, size, PART)]
+
+
+def are_unchanged(arrays: list[Any], seed: int) -> bool:
+    """Return whether arrays of :func:`fill` have their first elements. The device compares: a hash takes a minute."""
+    return all(bool((array == part(number, array.nbytes, seed)).all()) for number, array in enumerate(arrays))
 
 
 def advance(arrays: list[Any]) -> None:
@@ -88,8 +103,8 @@ def digest(arrays: list[Any]) -> str:
 # One process
 
 
-def copies(arrays: list[Any], *, with_locking: bool) -> Times:
-    """Return the times of plain copies to page-locked memory and back."""
+def copies(arrays: list[Any]) -> dict[str, Times]:
+    """Return the times of plain copies to page-locked memory and back, without the time of the locks and with it."""
     host: list[Any] = []
 
     def lock() -> None:
@@ -102,17 +117,10 @@ def copies(arrays: list[Any], *, with_locking: bool) -> Times:
     def copy(targets: list[Any], sources: list[Any]) -> None:
         for target, source in zip(targets, sources, strict=True):
             tcuda.memory.copy_async(target, source)
-        tcuda.synchronize()
 
-    if with_locking:
-        return Times(
-            timed(lambda: (lock(), copy(host, arrays))),
-            timed(lambda: (copy(arrays, host), unlock())),
-        )
-    lock()
-    made = Times(timed(lambda: copy(host, arrays)), timed(lambda: copy(arrays, host)))
-    unlock()
-    return made
+    locked, to_host = timed(lock), timed(lambda: copy(host, arrays))
+    to_device, unlocked = timed(lambda: copy(arrays, host)), timed(unlock)
+    return {PLAIN: Times(to_host, to_device), LOCKING: Times(locked + to_host, to_device + unlocked)}
 
 
 def sleeps(pool: tcuda.MemPool, *, keep: bool) -> Times:
@@ -124,26 +132,23 @@ def one_process(size: int, rounds: int) -> None:
     pool = tcuda.MemPool()
     with tcuda.use_mem_pool(pool):
         arrays = fill(size, 1)
-    before = digest(arrays)
-    works: dict[str, Callable[[], Times]] = {
-        "plain copies": lambda: copies(arrays, with_locking=False),
-        "plain copies, locking included": lambda: copies(arrays, with_locking=True),
-        "sleep and wake": lambda: sleeps(pool, keep=True),
-    }
     best: dict[str, Times] = {}
-    for _ in range(rounds):
-        for name, work in works.items():
-            best[name] = min(best.get(name, Times(1e9, 1e9)), work(), key=lambda times: times.total)
-    assert digest(arrays) == before, "the bytes have changed"
-    best["sleep(keep=False) and wake"] = min(
-        (sleeps(pool, keep=False) for _ in range(rounds)), key=lambda times: times.total
-    )
+
+    def note(number: int, name: str, times: Times) -> None:
+        print(f"round {number}, {name}: {times.to_host:.3f} s to the host, {times.to_device:.3f} s to the device")
+        best[name] = min(best.get(name, times), times, key=lambda times: times.total)
+
+    for number in range(1, rounds + 1):
+        for name, times in copies(arrays).items():
+            note(number, name, times)
+        note(number, KEPT, sleeps(pool, keep=True))
+    assert are_unchanged(arrays, 1), "the bytes have changed"
+    for number in range(1, rounds + 1):
+        note(number, DROPPED, sleeps(pool, keep=False))
     rows = [["", "to the host", "to the device", "both"]]
     rows += [[name, *(f"{value:.3f} s" for value in (*times, times.total))] for name, times in best.items()]
     print(f"{size / GIB:.3g} GiB, the best of {rounds} rounds, all bytes the same:\n{plain(rows)}")
-    kept, locked, copied = (
-        best[name].total for name in ("sleep and wake", "plain copies, locking included", "plain copies")
-    )
+    kept, locked, copied = (best[name].total for name in (KEPT, LOCKING, PLAIN))
     print(f"sleep and wake take {kept / locked:.2f} of plain copies with locking, {kept / copied:.2f} of copies alone")
 
 
@@ -151,32 +156,34 @@ def one_process(size: int, rounds: int) -> None:
 
 
 def worker(size: int, seed: int) -> None:
-    """Do what the lines of the input ask for: ``turn``, ``digest`` or the end."""
+    """Do what the lines of the input ask for: ``warm``, ``turn``, ``stay``, ``digest`` or the end.
+
+    ``stay`` is the work of a turn without the sleep.
+    """
+    advance(fill(4096, seed))  # compiles and loads the kernels, which a capture must not do, and makes the context
+    tcuda.empty_cache()
     pool = tcuda.MemPool()
     arrays: list[Any] = []
     graph = tcuda.CUDAGraph()
     for line in sys.stdin:
         command = line.strip()
         if command == "warm":
-            advance(fill(4096, seed))  # compiles the kernels, and makes the context
-            tcuda.empty_cache()
-            print("ready", flush=True)
+            print("done", flush=True)
             continue
-        if command == "turn" and not arrays:
+        if not arrays:
             with tcuda.use_mem_pool(pool):
                 arrays = fill(size, seed)
             with tcuda.graph(graph, pool=pool.id):
                 advance(arrays)
-        else:
-            pool.wake()
+        pool.wake()
         if command == "digest":
             print(digest(arrays), flush=True)
-        else:
-            graph.replay()
-            tcuda.synchronize()
-        if command != "digest":
+            continue
+        graph.replay()
+        tcuda.synchronize()
+        if command == "turn":
             pool.sleep()
-            print("done", flush=True)
+        print("done", flush=True)
     graph.reset()
 
 
@@ -212,7 +219,7 @@ def room_of_host() -> int:
     return int(kib) * 1024
 
 
-def take_turns(turns: int, share: float, device: float) -> None:
+def take_turns(turns: int, share: float, device: float, seconds: float) -> None:
     workers = [Worker(0, 0), Worker(0, 0)]  # to find out how much memory the contexts of two processes leave
     for each in workers:
         each.ask("warm")
@@ -226,26 +233,28 @@ def take_turns(turns: int, share: float, device: float) -> None:
     while left >= 2 * MIB:
         ballast.append(tcuda.xp.empty(min(PART, left), "u1"))
         left -= ballast[-1].nbytes
-    alone = []
-    for seed in (1, 2):
-        single = Worker(size, seed)
-        for _ in range(turns):
-            single.ask("turn")
-        alone.append(single.ask("digest"))
-        single.end()
     workers = [Worker(size, seed) for seed in (1, 2)]
     begin = time.perf_counter()
-    for _ in range(turns):
+    made, took = 0, 0.0
+    while made < turns and (took < seconds or made == 0):
         for each in workers:
             each.ask("turn")
-    took = time.perf_counter() - begin
-    for each, expected in zip(workers, alone, strict=True):
-        found = each.ask("digest")
-        assert found == expected, "a process that took turns has other bytes than alone"
+        made, took = made + 1, time.perf_counter() - begin
+        if made % 10 == 0:
+            print(f"{made} turns each: {took:.1f} s")
+    together = []
+    for each in workers:
+        together.append(each.ask("digest"))
         each.end()
+    for seed, found in zip((1, 2), together, strict=True):
+        single = Worker(size, seed)
+        for _ in range(made):
+            single.ask("stay")
+        assert found == single.ask("digest"), "a process that took turns has other bytes than alone"
+        single.end()
     print(
         f"two processes with {size / GIB:.3g} GiB each, {size / wanted:.2f} of a device of {wanted / GIB:.3g} GiB: "
-        f"{turns} turns each in {took:.1f} s, {took / turns / 2:.3f} s a turn, the same bytes as alone"
+        f"{made} of {turns} turns each in {took:.1f} s, {took / made / 2:.3f} s a turn, the same bytes as alone"
     )
 
 
@@ -256,17 +265,20 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=100 if ON_CUDA else 3, help="0 leaves the two processes out")
     parser.add_argument("--share", type=float, default=0.9, help="the part of the device that each process needs")
     parser.add_argument("--device-gib", type=float, default=8 if ON_CUDA else 0.2, help="0 for the whole device")
+    parser.add_argument("--seconds", type=float, default=200, help="no turn begins after so many seconds")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         worker(*json.loads(options.worker))
         return
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)  # a figure is kept if a time limit ends the process
     print(", ".join(f"{name} {value}" for name, value in machine().items()), os.cpu_count(), "processors")
     if options.gib:
         one_process(int(options.gib * GIB) // (2 * MIB) * 2 * MIB, options.rounds)
         tcuda.empty_cache()
     if options.turns:
-        take_turns(options.turns, options.share, options.device_gib)
+        take_turns(options.turns, options.share, options.device_gib, options.seconds)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ def markdown(rows: Rows) -> str:
     header, *body = rows
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))
+
+
+def note(row: Sequence[str]) -> None:
+    """Print a row on the standard error as soon as the row is measured: a time limit may end the process."""
+    print(*row, sep="  ", file=sys.stderr, flush=True)
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from chosen_runtime import ON_CUDA
 from pinned import SIZES, Own, Pool, churn, libraries, smallest_limit, time_of, time_of_new
 
 
@@ -27,7 +26,6 @@ def test_a_churn_locks_less_memory_than_a_pool() -> None:
     assert own.held < 0.85 * other.held
 
 
-@pytest.mark.skipif(ON_CUDA, reason="would lock some hundred gigabytes; bench/pinned.py does")
 def test_a_churn_ends_with_little_more_memory_than_is_live() -> None:
     own, other = smallest_limit(Own.make().library()), smallest_limit(Pool().library())
     assert own < 1.1

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from programs import PROGRAMS
 from remote import on_one_core
-from table import markdown
+from table import markdown, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +155,10 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=TURNS, help="how often each process runs its program")
     turns = parser.parse_args().turns
     with workers(*PROGRAMS) as made:
-        compared = {name: compare(pairs, turns) for name, pairs in made.items()}
+        compared: dict[str, Comparison] = {}
+        for name, pairs in made.items():
+            compared[name] = compare(pairs, turns)
+            note(_row(name, compared[name]))
     header = ("program", "tcuda, ms", "CuPy, ms", "ratio", "tcuda, MiB", "CuPy, MiB", "met")
     print(markdown([header, *(_row(name, found) for name, found in compared.items())]))
     if left_out := PROGRAMS.keys() - compared:

@@ -50,7 +50,7 @@ def test_the_churn_counts_only_the_memory_that_the_program_has(runtime: Runtime,
             held -= self.size
 
     found = pinned.churn(pinned.Library(Block, lambda: held, lambda: None))
-    assert found.held == found.live > pinned.LIVE
+    assert found.held == found.live > pinned.CHURN.live
     assert found.locked is None
 
 

@@ -31,8 +31,17 @@ def test_a_program_computes_what_numpy_computes(programs: Any, name: str) -> Non
     assert made(tcuda.xp, 1)() == pytest.approx(made(numpy, 1)(), rel=1e-4)
 
 
+def test_batches_pass_through_page_locked_memory(programs: Any) -> None:
+    tcuda.init()
+    before = tcuda.host_memory_stats()["active_requests.allocated"]
+    found = programs.PROGRAMS["page-locked batches"](tcuda.xp, 1)()
+    batches = programs.batches_of(1)
+    assert found == pytest.approx(sum((batch[0] ** 2).sum() for batch in batches))
+    assert tcuda.host_memory_stats()["active_requests.allocated"] - before >= 2 * len(batches)
+
+
 @pytest.mark.emulated
-@pytest.mark.parametrize("name", ["conjugate gradient", "k-means", "sparse solver"])
+@pytest.mark.parametrize("name", ["conjugate gradient", "k-means", "page-locked batches", "sparse solver"])
 def test_a_worker_answers_each_line_with_seconds_and_bytes(name: str) -> None:
     pytest.importorskip("scipy")
     worker = _BENCH / "program_worker.py"
