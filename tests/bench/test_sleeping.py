@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from support.folders import REPOSITORY
 
 
+@pytest.mark.alone  # the program fills the rest of the device
 def test_two_processes_take_turns_and_have_the_same_bytes_as_alone() -> None:
     command = [sys.executable, str(REPOSITORY / "bench" / "sleeping.py"), "--gib", "0.02", "--rounds", "1"]
     sizes = ["--turns", "2", "--device-gib", "0.05"]

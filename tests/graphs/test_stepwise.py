@@ -143,6 +143,14 @@ class TestCheck:
         graph.replay_stepwise(check=xp.isfinite)
         assert kept["result"].tolist() == [1.5] * 3
 
+    def test_negative_numbers_are_no_memory(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, y = xp.array([1.0, 0.0]), xp.zeros(2)
+        with tcuda.graph(graph):
+            xp.multiply(x[::-1], -2, out=y)
+            xp.divide(-2, y, out=y)
+        with pytest.raises(RuntimeError, match=rf"node 1 .*{NO_NAN}1 of 2 elements"):
+            graph.replay_stepwise(check=xp.isfinite)
+
     def test_the_first_node_is_named_with_its_line(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.array([1.0, 0.0, 0.0])
         kept = divides(graph, x)
