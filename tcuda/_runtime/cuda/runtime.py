@@ -74,8 +74,8 @@ _FROM_CUPY = (
 _ENDS = "source", "target"
 """The addresses of a copy, in their order. An array for textures has no address."""
 
-_LAST_ADDRESS = (1 << 63) - 1
-"""The largest address that CuPy takes. A program has no memory behind this address."""
+_LAST_ADDRESS = (1 << 56) - 1
+"""The last address of a program: processors have no more bits for one."""
 
 _OF_CUPY = "cupy_"
 """The begin of the names of CuPy's own kernels."""
@@ -244,7 +244,7 @@ class CudaRuntime:
 
     def pointerGetDevice(self, ptr: int) -> int:
         """Return the device of ``ptr``, -1 for host memory (``cudaPointerGetAttributes``)."""
-        if ptr > _LAST_ADDRESS:  # may be a negative number among the arguments of a kernel
+        if ptr > _LAST_ADDRESS:  # may be a negative number or a float among the arguments of a kernel
             return -1
         attributes = self._runtime.pointerGetAttributes(ptr)
         on_device = attributes.type in (self._runtime.memoryTypeDevice, self._runtime.memoryTypeManaged)

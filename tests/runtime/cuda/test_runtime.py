@@ -120,17 +120,16 @@ def test_the_status_of_a_call_for_green_contexts_is_an_error_with_the_call() -> 
     assert runtime.greenCtxStreamCreate(5, 1, 0) == 6
 
 
-def test_a_negative_argument_of_a_kernel_is_no_memory() -> None:
+def test_numbers_among_the_arguments_of_a_kernel_are_no_memory() -> None:
     class Attributes:
         def __init__(self, address: int) -> None:
-            if address >= 1 << 63:
-                raise OverflowError("Python int too large to convert to C ssize_t")  # as CuPy's function does
+            assert address < 1 << 56  # CuPy's function raises an OverflowError for more than 63 bits
             self.type, self.device = (2 if address in (0x7000_0000, 0x7000_1000) else 0), 0
 
     runtime = runtime_with()
     runtime._runtime = SimpleNamespace(pointerGetAttributes=Attributes, memoryTypeDevice=2, memoryTypeManaged=3)
-    minus_two, minus_eight = 0xC000_0000_0000_0000, (1 << 64) - 8
-    arguments = [0x7000_0000, minus_eight, minus_two, 0x7000_1000, minus_eight]
+    two, minus_two, minus_eight = 0x4000_0000_0000_0000, 0xC000_0000_0000_0000, (1 << 64) - 8
+    arguments = [0x7000_0000, minus_eight, minus_two, two, 0x7000_1000, minus_eight]
     answers: Any = SimpleNamespace(addresses=lambda _: (0, arguments))
     nodes: Any = SimpleNamespace(read=lambda _: (0, [(0, 0, b"cupy_multiply", 0, [])]))
     lines: Any = SimpleNamespace(of=lambda *_: [None])
