@@ -25,6 +25,7 @@ def measured(*options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.alone  # the program fills the rest of the device
 def test_two_processes_take_turns_and_have_the_same_bytes_as_alone() -> None:
     printed = measured("--turns", "2")
     assert "round 1, sleep and wake: " in printed

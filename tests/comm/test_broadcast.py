@@ -147,9 +147,9 @@ def test_page_locked_memory_is_copied_without_a_wait(runtime: Any) -> None:
 def test_memory_that_another_library_has_locked_lives_until_it_is_copied(runtime: Any) -> None:
     from tcuda.comm import _kept_memory
 
-    values, others = np.arange(4096, dtype="f"), np.ones(4096, "f")
-    for each in (values, others):
-        runtime.hostRegister(each.ctypes.data, each.nbytes, 0)
+    both = np.arange(8192, dtype="f")  # one array, because CUDA may refuse to lock a page twice
+    values, others = both[:4096], both[4096:]
+    runtime.hostRegister(both.ctypes.data, both.nbytes, 0)
     try:
         stream = tcuda.Stream(1)
         keep_busy(stream)
@@ -161,8 +161,7 @@ def test_memory_that_another_library_has_locked_lives_until_it_is_copied(runtime
         assert not any(np.shares_memory(memory, values) for *_, memory in _kept_memory.in_use)
         stream.synchronize()
     finally:
-        for each in (values, others):
-            runtime.hostUnregister(each.ctypes.data)
+        runtime.hostUnregister(both.ctypes.data)
 
 
 @pytest.mark.usefixtures("idle")

@@ -10,6 +10,7 @@ import pytest
 import tcuda
 import tcuda.testing
 from support.folders import REPOSITORY
+from support.timelines import needs_timelines
 
 if TYPE_CHECKING:
     from support.fixture_types import RunPython
@@ -36,9 +37,11 @@ def examples() -> list[Example]:
 
 
 def _marked(example: Example) -> Any:
-    marks = [pytest.mark.long] if example.where.startswith("dask.md:") else []
+    marks: list[Any] = [pytest.mark.long] if example.where.startswith("dask.md:") else []
     if "install_as_cupy" in example.code:
         marks.append(pytest.mark.emulated)
+    if "profiler.trace(" in example.code:
+        marks.append(needs_timelines)
     return pytest.param(example, marks=marks, id=example.where)
 
 

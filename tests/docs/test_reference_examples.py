@@ -14,6 +14,7 @@ import pytest
 
 import tcuda
 from support.folders import REPOSITORY
+from support.timelines import needs_timelines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +84,9 @@ EMULATED = {
 }
 """The entries whose examples need emulated devices."""
 
+NEEDS_TIMELINES = {"tcuda.profiler.trace"}
+"""The entries whose examples need another package on a GPU."""
+
 NEEDS_TORCH = {"tcuda.memory.torch_allocator"}
 """The entries whose examples need PyTorch and a GPU."""
 
@@ -122,6 +126,8 @@ def _marked(entry: Entry) -> Any:
         marks.append(pytest.mark.tcuda_devices(2))
     if entry.name in EMULATED or "sanitizer" in entry.name:
         marks.append(pytest.mark.emulated)
+    if entry.name in NEEDS_TIMELINES:
+        marks.append(needs_timelines)
     if entry.name in NEEDS_TORCH:
         marks.append(pytest.mark.gpu)
     if entry.name in LONG:
@@ -191,7 +197,7 @@ def client() -> Iterator[Any]:
 def test_the_pages_have_entries_and_the_lists_of_this_file_name_them() -> None:
     names = {entry.name for entry in ENTRIES}
     assert len(names) > 150
-    assert {*OWN_PROCESS, *TWO_DEVICES, *EMULATED, *NEEDS_TORCH, *NEEDS_CLIENT} <= names
+    assert {*OWN_PROCESS, *TWO_DEVICES, *EMULATED, *NEEDS_TIMELINES, *NEEDS_TORCH, *NEEDS_CLIENT} <= names
 
 
 def test_each_entry_has_an_example() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from support.fixture_types import OutputOf
 
 NO_NAN = "values that isfinite refuses: "
+
+
+class Marker:
+    """An object of the program."""
 
 
 @pytest.fixture
@@ -142,6 +147,25 @@ class TestCheck:
         kept = divides(graph, xp.ones(3))
         graph.replay_stepwise(check=xp.isfinite)
         assert kept["result"].tolist() == [1.5] * 3
+
+    def test_objects_that_hide_their_class_are_no_arrays(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        class Hidden:
+            @property
+            def __class__(self) -> Any:
+                raise ValueError("the object is not ready")
+
+        kept = [Hidden(), weakref.proxy(Marker())]  # the proxy stands for an object that is gone
+        arrays = divides(graph, xp.ones(3))
+        graph.replay_stepwise(check=xp.isfinite)
+        assert (len(kept), len(arrays)) == (2, 4)
+
+    def test_negative_numbers_are_no_memory(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
+        x, y = xp.array([1.0, 0.0]), xp.zeros(2)
+        with tcuda.graph(graph):
+            xp.multiply(x[::-1], -2, out=y)
+            xp.divide(-2, y, out=y)
+        with pytest.raises(RuntimeError, match=rf"node 1 .*{NO_NAN}1 of 2 elements"):
+            graph.replay_stepwise(check=xp.isfinite)
 
     def test_the_first_node_is_named_with_its_line(self, xp: Any, graph: tcuda.CUDAGraph) -> None:
         x = xp.array([1.0, 0.0, 0.0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import threading
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tcuda
+from support.timelines import needs_timelines
 from tcuda import nvtx, xp
-from tcuda._runtime import is_emulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
     Trace = Callable[[Callable[[], object]], list[dict[str, Any]]]
 
-pytestmark = pytest.mark.skipif(
-    not is_emulated() and importlib.util.find_spec("cupti") is None, reason="cupti-python records the traces of GPUs"
-)
+pytestmark = needs_timelines
 
 
 @pytest.fixture

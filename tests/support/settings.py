@@ -16,11 +16,18 @@ _OF_MODULES = {
 _VARIABLES = ("CUDA_", "CUPY_", "PYTORCH_", "TCUDA_")
 """How the names of the variables begin that must not change. Libraries such as Dask set variables of their own."""
 
+_OF_LIBRARIES = {"CUDA_MODULE_LOADING"}
+"""Variables with such names that a library sets for the whole process: torch, when it first uses a device."""
+
 
 def settings() -> dict[str, Any]:
     """Return the settings by their names; those of tcuda only once tcuda is initialised."""
     found: dict[str, Any] = {
-        "the environment": {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)},
+        "the environment": {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(_VARIABLES) and name not in _OF_LIBRARIES
+        },
         "the folder": os.getcwd(),  # noqa: PTH109
         "the handler of SIGINT": signal.getsignal(signal.SIGINT),
     }

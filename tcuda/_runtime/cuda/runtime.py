@@ -74,6 +74,9 @@ _FROM_CUPY = (
 _ENDS = "source", "target"
 """The addresses of a copy, in their order. An array for textures has no address."""
 
+_LAST_ADDRESS = (1 << 56) - 1
+"""The last address of a program: processors have no more bits for one."""
+
 _OF_CUPY = "cupy_"
 """The begin of the names of CuPy's own kernels."""
 
@@ -241,6 +244,8 @@ class CudaRuntime:
 
     def pointerGetDevice(self, ptr: int) -> int:
         """Return the device of ``ptr``, -1 for host memory (``cudaPointerGetAttributes``)."""
+        if ptr > _LAST_ADDRESS:  # may be a negative number or a float among the arguments of a kernel
+            return -1
         attributes = self._runtime.pointerGetAttributes(ptr)
         on_device = attributes.type in (self._runtime.memoryTypeDevice, self._runtime.memoryTypeManaged)
         return int(attributes.device) if on_device else -1

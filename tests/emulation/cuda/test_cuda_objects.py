@@ -235,12 +235,18 @@ def test_a_device_that_does_not_exist_is_refused(cuda):
         with pytest.raises(cuda.runtime.CUDARuntimeError, match="cudaErrorInvalidDevice: invalid device ordinal") as e:
             refused()
         assert e.value.status == 101
-        assert "sees 2 emulated devices. tcuda.device_count() tells." in str(e.value.__cause__)
-    with pytest.raises(cuda.runtime.CUDARuntimeError) as e:
-        cuda.Device(2).use()
-    assert "sees 2 emulated devices. TCUDA_EMULATED_DEVICES=3 makes" in str(e.value.__cause__)
     with cuda.Device(0):
         pass
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("index", "advice"), [(100, "tcuda.device_count() tells."), (2, "TCUDA_EMULATED_DEVICES=3 makes")]
+)
+def test_the_refusal_of_a_device_says_how_many_devices_there_are(cuda, index, advice):
+    with pytest.raises(cuda.runtime.CUDARuntimeError) as e:
+        cuda.Device(index).use()
+    assert f"sees 2 emulated devices. {advice}" in str(e.value.__cause__)
 
 
 def test_the_error_of_the_runtime_is_pickled(cuda):

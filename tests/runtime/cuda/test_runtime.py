@@ -118,3 +118,20 @@ def test_the_status_of_a_call_for_green_contexts_is_an_error_with_the_call() -> 
     answers.create, answers.create_stream = lambda *_: (0, 5, 16), lambda *_: (0, 6)
     assert runtime.greenCtxCreate(1, 8, -1, 0) == (5, 16)
     assert runtime.greenCtxStreamCreate(5, 1, 0) == 6
+
+
+def test_numbers_among_the_arguments_of_a_kernel_are_no_memory() -> None:
+    class Attributes:
+        def __init__(self, address: int) -> None:
+            assert address < 1 << 56  # CuPy's function raises an OverflowError for more than 63 bits
+            self.type, self.device = (2 if address in (0x7000_0000, 0x7000_1000) else 0), 0
+
+    runtime = runtime_with()
+    runtime._runtime = SimpleNamespace(pointerGetAttributes=Attributes, memoryTypeDevice=2, memoryTypeManaged=3)
+    two, minus_two, minus_eight = 0x4000_0000_0000_0000, 0xC000_0000_0000_0000, (1 << 64) - 8
+    arguments = [0x7000_0000, minus_eight, minus_two, two, 0x7000_1000, minus_eight]
+    answers: Any = SimpleNamespace(addresses=lambda _: (0, arguments))
+    nodes: Any = SimpleNamespace(read=lambda _: (0, [(0, 0, b"cupy_multiply", 0, [])]))
+    lines: Any = SimpleNamespace(of=lambda *_: [None])
+    vars(runtime).update(_lone_nodes=answers, _nodes=nodes, _lines=lines)
+    assert runtime.graphWrites(1) == ([(0x7000_1000, 0x7000_1001)], [(0x7000_0000, 0x7000_0001)])
