@@ -558,3 +558,30 @@ def test_the_free_memory_of_a_graphs_pool_keeps_its_bytes(runtime: Runtime) -> N
     tcuda.memory.wake()
     assert read(runtime, address, 8) == read(runtime, address + 5 * MIB - 8, 8) == bytes([8] * 8)
     graph.reset()
+
+
+@pytest.mark.emulated
+def test_a_lack_of_addresses_for_the_copy_unmaps_nothing_else(output_of: OutputOf) -> None:
+    program = """
+import ctypes
+import mmap
+import resource
+from pathlib import Path
+import tcuda
+from tcuda import xp
+x = xp.empty(512 << 20, "uint8")  # the copy has two parts, and the process has addresses for neither
+system = ctypes.CDLL(None)
+system.mmap.restype = ctypes.c_void_p
+system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+fixed = 0x100000  # MAP_FIXED_NOREPLACE
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed
+low = system.mmap(4 << 20, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+ctypes.memset(low, 7, 1)
+used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), -1))
+try:
+    tcuda.memory.sleep()
+except tcuda.AcceleratorError:
+    print(tcuda.memory.is_asleep(), ctypes.string_at(low, 1) == bytes([7]))
+"""
+    assert output_of(program) == "False True"
