@@ -10,6 +10,7 @@ import pytest
 import tcuda
 from support.peer import read
 from tcuda import xp
+from tcuda._process import asleep as module
 from tcuda._process.asleep import asleep
 
 if TYPE_CHECKING:
@@ -510,6 +511,29 @@ tcuda.memory.sleep()
 print(tcuda.memory_reserved())
 """
     assert output_of(program) == "0"
+
+
+def test_a_pool_that_falls_asleep_during_a_look_at_the_others_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, known = tcuda.MemPool(), module.ledger()
+    pool.sleep()
+    others = [threading.Thread(target=tcuda.memory.sleep)]
+
+    class Ledger:
+        def is_asleep(self, device: int, pool: tuple[int, int]) -> bool:
+            if others and threading.current_thread() is threading.main_thread():
+                other = others.pop()
+                other.start()
+                started.append(other)
+                other.join(0.1)  # the thread ends now, unless the thread waits for this look
+            return known.is_asleep(device, pool)
+
+    started: list[threading.Thread] = []
+    monkeypatch.setattr(module, "ledger", Ledger)
+    module.note((), module.COMMON_POOL)
+    started.pop().join()
+    device = tcuda.current_device()
+    assert {(device, pool.id), (device, module.COMMON_POOL)} <= {*asleep}
+    pool.wake()
 
 
 def test_operations_ask_for_no_addresses_once_a_pool_that_slept_has_ended() -> None:
