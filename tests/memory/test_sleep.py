@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -12,6 +12,7 @@ from support.peer import read
 from tcuda import xp
 from tcuda._process import asleep as module
 from tcuda._process.asleep import asleep
+from tcuda.memory import _sleep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -534,6 +535,25 @@ def test_a_pool_that_falls_asleep_during_a_look_at_the_others_is_noted(monkeypat
     device = tcuda.current_device()
     assert {(device, pool.id), (device, module.COMMON_POOL)} <= {*asleep}
     pool.wake()
+
+
+def test_a_signal_handler_that_raises_leaves_the_pool_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = module.ledger()
+
+    class Ledger:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(known, name)
+
+        def sleep(self, *arguments: Any) -> NoReturn:
+            known.sleep(*arguments)
+            raise KeyboardInterrupt
+
+    x = xp.arange(1000)
+    monkeypatch.setattr(_sleep, "ledger", Ledger)
+    with pytest.raises(KeyboardInterrupt):
+        tcuda.memory.sleep()
+    assert not tcuda.memory.is_asleep()
+    assert int(x[999]) == 999
 
 
 def test_operations_ask_for_no_addresses_once_a_pool_that_slept_has_ended() -> None:
