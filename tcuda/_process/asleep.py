@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda._process.fork import call_in_child
@@ -21,25 +22,32 @@ The list is empty nearly always. A call that uses memory looks at the list first
 
 _listener: Callable[[bool], object] | None = None
 
+# Reentrant, because a finalizer may use memory while a function below holds the lock.
+_lock = threading.RLock()
+
 
 def listen(listener: Callable[[bool], object] | None) -> None:
     """Let ``listener`` be told whether a pool is asleep, now and after each change; None ends that."""
     global _listener
-    _listener = listener
-    if listener is not None:
-        listener(bool(asleep))
+    with _lock:
+        _listener = listener
+        if listener is not None:
+            listener(bool(asleep))
 
 
 def note(devices: Iterable[int], pool: tuple[int, int]) -> None:
     """Note whether a pool is asleep on each device. Pools that have ended are forgotten."""
     known = ledger()
-    entries = dict.fromkeys([*asleep, *((device, pool) for device in devices)])
-    asleep[:] = [entry for entry in entries if known.is_asleep(*entry)]
-    if _listener is not None:
-        _listener(bool(asleep))
+    with _lock:  # or else a second thread could write an older state over a newer one
+        entries = dict.fromkeys([*asleep, *((device, pool) for device in devices)])
+        asleep[:] = [entry for entry in entries if known.is_asleep(*entry)]
+        if _listener is not None:
+            _listener(bool(asleep))
 
 
 def _forget() -> None:
+    global _lock
+    _lock = threading.RLock()
     asleep.clear()
     if _listener is not None:
         _listener(False)

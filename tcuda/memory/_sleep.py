@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda._base.arguments import a_kind
+from tcuda._base.errors import AcceleratorError
 from tcuda._process.asleep import COMMON_POOL, note
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.fork import call_in_child
@@ -132,24 +133,25 @@ def put_to_sleep(devices: Iterable[int], pool: PoolId, keep: bool, call: str) ->
         call: The call of the program, for errors.
     """
     known = ledger()
-    fell_asleep: list[int] = []
+    tried: list[int] = []
     with _lock:
         try:
             for device in devices:
                 if known.is_asleep(device, pool):
                     continue
+                tried.append(device)  # first, because a signal handler may raise after the call
                 others = source_name() != "native" or not known.caching
                 reason = (
                     "other source"
                     if others and pool == COMMON_POOL
                     else known.sleep(device, pool, keep, shared_addresses(device))
                 )
-                if known.is_asleep(device, pool):
-                    fell_asleep.append(device)
                 if reason:
                     _refuse(reason, device, call)
-        except BaseException:
-            for device in fell_asleep:
+        except BaseException as error:
+            if isinstance(error, AcceleratorError):
+                del tried[-1:]  # the message says whether the pool of this device is asleep
+            for device in tried:
                 known.wake(device, pool)
             raise
         finally:

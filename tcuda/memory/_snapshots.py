@@ -29,6 +29,7 @@ _ACTIONS = (
     "oom",
 )
 _CONTEXTS = {None: Stacks.NONE, "state": Stacks.LIVE, "alloc": Stacks.ALLOCATIONS, "all": Stacks.ALL}
+_requests = 0  # see history_requests()
 
 
 def memory_snapshot(mempool_id: tuple[int, int] | None = None, include_traces: bool = True) -> list[dict[str, Any]]:
@@ -226,10 +227,17 @@ def _record_memory_history(
         _check("skip_actions", action, _ACTIONS)
         skipped |= 1 << _ACTIONS.index(action)
     resolve(device, OF_MEMORY)
+    global _requests
+    _requests += 1
     if enabled is None:
         ledger().stop_history()
         return
     ledger().record_history(_CONTEXTS[context], capacity if enabled == "all" else 1, skipped, clear_history)
+
+
+def history_requests() -> int:
+    """Return how often the program has asked for a history, or for the end of one."""
+    return _requests
 
 
 def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:

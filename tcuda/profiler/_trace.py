@@ -19,6 +19,7 @@ from tcuda._process.ledger import ledger
 from tcuda._runtime import runtime
 from tcuda._viz.trace import Memory, document
 from tcuda.memory import memory_reserved, memory_stats
+from tcuda.memory._snapshots import history_requests
 from tcuda.nvtx import change_listener
 from tcuda.profiler._ranges import TracedRanges
 
@@ -180,6 +181,7 @@ class _History:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         own = ledger()
+        self._requests = history_requests()
         self._is_own = not own.records_history()
         if self._is_own:
             own.record_history(Stacks.NONE, _MOST_EVENTS, 0, True)
@@ -192,7 +194,7 @@ class _History:
         """End the record, and return the memory of each device at the beginning and after each event."""
         own = ledger()
         histories = own.snapshot(None, True)[1]
-        if self._is_own:
+        if self._is_own and history_requests() == self._requests:
             own.stop_history()
         found = self._found
         for last, history in zip(found.copy(), histories, strict=True):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 import tcuda
 from support.peer import read
 from tcuda import xp
+from tcuda._process import asleep as module
 from tcuda._process.asleep import asleep
+from tcuda.memory import _sleep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -512,6 +514,48 @@ print(tcuda.memory_reserved())
     assert output_of(program) == "0"
 
 
+def test_a_pool_that_falls_asleep_during_a_look_at_the_others_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, known = tcuda.MemPool(), module.ledger()
+    pool.sleep()
+    others = [threading.Thread(target=tcuda.memory.sleep)]
+
+    class Ledger:
+        def is_asleep(self, device: int, pool: tuple[int, int]) -> bool:
+            if others and threading.current_thread() is threading.main_thread():
+                other = others.pop()
+                other.start()
+                started.append(other)
+                other.join(0.1)  # the thread ends now, unless the thread waits for this look
+            return known.is_asleep(device, pool)
+
+    started: list[threading.Thread] = []
+    monkeypatch.setattr(module, "ledger", Ledger)
+    module.note((), module.COMMON_POOL)
+    started.pop().join()
+    device = tcuda.current_device()
+    assert {(device, pool.id), (device, module.COMMON_POOL)} <= {*asleep}
+    pool.wake()
+
+
+def test_a_signal_handler_that_raises_leaves_the_pool_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = module.ledger()
+
+    class Ledger:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(known, name)
+
+        def sleep(self, *arguments: Any) -> NoReturn:
+            known.sleep(*arguments)
+            raise KeyboardInterrupt
+
+    x = xp.arange(1000)
+    monkeypatch.setattr(_sleep, "ledger", Ledger)
+    with pytest.raises(KeyboardInterrupt):
+        tcuda.memory.sleep()
+    assert not tcuda.memory.is_asleep()
+    assert int(x[999]) == 999
+
+
 def test_operations_ask_for_no_addresses_once_a_pool_that_slept_has_ended() -> None:
     pool = tcuda.MemPool()
     with tcuda.use_mem_pool(pool):
@@ -558,3 +602,30 @@ def test_the_free_memory_of_a_graphs_pool_keeps_its_bytes(runtime: Runtime) -> N
     tcuda.memory.wake()
     assert read(runtime, address, 8) == read(runtime, address + 5 * MIB - 8, 8) == bytes([8] * 8)
     graph.reset()
+
+
+@pytest.mark.emulated
+def test_a_lack_of_addresses_for_the_copy_unmaps_nothing_else(output_of: OutputOf) -> None:
+    program = """
+import ctypes
+import mmap
+import resource
+from pathlib import Path
+import tcuda
+from tcuda import xp
+x = xp.empty(512 << 20, "uint8")  # the copy has two parts, and the process has addresses for neither
+system = ctypes.CDLL(None)
+system.mmap.restype = ctypes.c_void_p
+system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+fixed = 0x100000  # MAP_FIXED_NOREPLACE
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed
+low = system.mmap(4 << 20, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+ctypes.memset(low, 7, 1)
+used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), -1))
+try:
+    tcuda.memory.sleep()
+except tcuda.AcceleratorError:
+    print(tcuda.memory.is_asleep(), ctypes.string_at(low, 1) == bytes([7]))
+"""
+    assert output_of(program) == "False True"

@@ -230,6 +230,15 @@ class TestMemory:
         finally:
             tcuda.memory._record_memory_history(None)
 
+    def test_a_history_that_begins_in_the_block_goes_on(self, trace: Trace) -> None:
+        try:
+            trace(lambda: tcuda.memory._record_memory_history())
+            x = xp.zeros(1000)
+            events = tcuda.memory._snapshot()["device_traces"][tcuda.current_device()]
+            assert ("alloc", x.nbytes) in [(event["action"], event["size"]) for event in events]
+        finally:
+            tcuda.memory._record_memory_history(None)
+
     def test_the_history_of_a_trace_ends_with_it(self, trace: Trace) -> None:
         trace(lambda: xp.zeros(1000))
         assert tcuda.memory._snapshot()["device_traces"][tcuda.current_device()] == []

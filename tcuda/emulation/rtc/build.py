@@ -427,7 +427,7 @@ def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> st
     ]
     for number, name in enumerate(asked):
         expression = name.strip().removeprefix("&")
-        line = _registration(len(lines), _escaped(name), expression)
+        line = _registration(len(lines), launch_bounds.escaped(name), expression)
         lines.append(f"{line} TCUDA_EXPRESSION({VARIABLE}{number}, {expression})")
     bounds = launch_bounds.definition([(kernel.name, kernel.listed, kernel.threads) for kernel in kernels], asked)
     return "".join([f'\n#line 1 "{_EXPRESSIONS}"\n', *(f"{line}\n" for line in lines), bounds])
@@ -435,7 +435,3 @@ def _registrations(kernels: Sequence[source.Kernel], names: Sequence[str]) -> st
 
 def _registration(number: int, name: str, function: str) -> str:
     return f'TCUDA_KERNEL("{name}", {function}) TCUDA_ELEMENTS({ELEMENTS}{number}, "{name}", {function})'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -72,7 +72,7 @@ def definition(kernels: Iterable[tuple[str, str, int | None]], names: Iterable[s
             listed[name] = known
     if not listed:
         return ""
-    text = "".join(f"{number}\\t{_escaped(name)}\\n" for name, number in listed.items())
+    text = "".join(f"{number}\\t{escaped(name)}\\n" for name, number in listed.items())
     return f'extern "C" {{ extern const char {SYMBOL}[]; const char {SYMBOL}[] = "{text}"; }}\n'
 
 
@@ -82,7 +82,8 @@ def parsed(text: str) -> dict[str, int]:
     return {name: int(number) for number, _, name in lines}
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return ``text`` as it stands between the quotes of a string literal of C++."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import pickle
 import re
 import subprocess
@@ -383,6 +384,28 @@ def test_an_error_names_the_line_of_the_program(tmp_path: Path, body: str, error
     with pytest.raises(error, match=message) as caught:
         launched(jit.rawkernel()(names["kernel"]), 1, x)
     assert f'File "{path}", line 3, in kernel' in str(caught.value)
+
+
+@pytest.mark.parametrize("decorator", ["", "    @jit.rawkernel()\n"])
+def test_a_text_in_an_indented_function_may_have_lines_without_indent(tmp_path: Path, decorator: str) -> None:
+    path = tmp_path / "program.py"
+    body = '        """Double.\n\nNo indent.\n"""\n        x[0] = x[0] * 2\n        x[1] = 3 @ 4\n'
+    text = f"def made():\n{decorator}    def kernel(x):\n{body}    return kernel\n"
+    number = len(text.splitlines()) - 1
+    names: dict[str, Any] = {"jit": jit}
+
+    def kernel_of(text: str) -> Any:
+        path.write_text(text, encoding="utf-8")
+        linecache.checkcache(str(path))
+        exec(compile(text, str(path), "exec"), names)
+        made = names["made"]()
+        return made if decorator else jit.rawkernel()(made)
+
+    x = xp.ones(3)
+    with pytest.raises(NotImplementedError, match=f'File "{path}", line {number}, in kernel\n    x\\[1\\] = 3 @ 4'):
+        launched(kernel_of(text), 1, x)
+    launched(kernel_of(text.replace("3 @ 4", "5.0")), 1, x)
+    assert x.tolist() == [2, 5, 1]
 
 
 def test_calls_that_a_kernel_does_not_have_are_refused() -> None:

@@ -384,6 +384,17 @@ def output_of_a_kernel(wrong: bool) -> None:
     y.get()
 
 
+MEETING = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void reversed_meeting(const double *x, double *y, int missing) {
+    __shared__ double tile[8];
+    if (threadIdx.x != missing || blockIdx.x != 0) tile[threadIdx.x] = x[threadIdx.x];
+    cooperative_groups::this_grid().sync();
+    y[threadIdx.x] = tile[7 - threadIdx.x];
+}
+"""
+
+
 @program
 def shared_memory(wrong: bool) -> None:
     y = xp.empty(N)
@@ -395,6 +406,14 @@ def shared_memory(wrong: bool) -> None:
 def dynamic_shared_memory_of_the_second_block(wrong: bool) -> None:
     y = xp.empty(N)
     kernel("reversed_dynamic")((2,), (N,), (xp.ones(N), y, np.int32(3 if wrong else -1)), shared_mem=8 * N)
+    y.get()
+
+
+@program
+def shared_memory_behind_a_barrier_of_the_grid(wrong: bool) -> None:
+    y = xp.empty(N)
+    meeting = xp.RawKernel(MEETING, "reversed_meeting", enable_cooperative_groups=True)
+    meeting((3,), (N,), (xp.ones(N), y, np.int32(3 if wrong else -1)))
     y.get()
 
 

@@ -21,7 +21,12 @@ pytestmark = pytest.mark.emulated
 FILE = Path(__file__).with_name("programs.py")
 SOURCE = FILE.read_text().splitlines()
 NAMES = re.findall(r"@program\ndef (\w+)", FILE.read_text())
-OF_SHARED_MEMORY = ["shared_memory", "dynamic_shared_memory_of_the_second_block"]
+OF_SHARED_MEMORY = {
+    "shared_memory": 0,
+    "dynamic_shared_memory_of_the_second_block": 1,
+    "shared_memory_behind_a_barrier_of_the_grid": 0,
+}
+"""The block that reads shared memory which nothing has written."""
 
 
 @functools.cache
@@ -62,8 +67,8 @@ def test_the_wrong_program_is_found_with_the_line_that_allocated(name: str, sche
 
 @pytest.mark.parametrize("schedule", ["eager", "late"])
 def test_shared_memory_is_named(schedule: str) -> None:
-    static, dynamic = (outcomes(schedule)[name][1] for name in OF_SHARED_MEMORY)
-    for found, block in ((static, 0), (dynamic, 1)):
+    for name, block in OF_SHARED_MEMORY.items():
+        found = outcomes(schedule)[name][1]
         assert "element 3 of `tile` in shared memory (double" in found
         assert (
             f"thread (4, 0, 0) of block ({block}, 0, 0) reads\n        y[threadIdx.x] = tile[7 - threadIdx.x];" in found

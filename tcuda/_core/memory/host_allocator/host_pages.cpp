@@ -48,6 +48,9 @@ std::size_t free_host_pages() noexcept {
     return pages < 0 || size < 0 ? 0 : static_cast<std::size_t>(pages) * static_cast<std::size_t>(size);
 }
 
-void unmap_host_pages(Address address, std::size_t size) noexcept { munmap(reinterpret_cast<void *>(address), size); }
+void unmap_host_pages(Address address, std::size_t size) noexcept {
+    if (address != 0) // the system would unmap what the process has at the lowest addresses, such as its code
+        munmap(reinterpret_cast<void *>(address), size);
+}
 
 } // namespace tcuda

@@ -12,13 +12,12 @@ Block *ExternalMemory::allocate(Lock &lock, const std::shared_ptr<ExternalSource
                                 Stream stream) {
     if (std::find(sources_.begin(), sources_.end(), source) == sources_.end())
         sources_.push_back(source);
-    const std::size_t most = limit_.bytes(lock);
     if (size > largest_request)
         return nullptr;
     const std::size_t taken = (size + source->unit - 1) / source->unit * source->unit;
     const std::size_t reserved = source->reserve == Reserve::unknown ? statistics_.allocated() : statistics_.reserved();
     // A source that reports its segments meets the limit when it takes a segment.
-    if (source->reserve != Reserve::reported && (taken > most || reserved > most - taken))
+    if (source->reserve != Reserve::reported && !limit_.allows(lock, taken, reserved))
         return nullptr;
     Address address;
     void *token = nullptr;

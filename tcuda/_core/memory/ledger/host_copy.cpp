@@ -80,15 +80,16 @@ int HostCopy::take(const std::vector<Range> &ranges, bool *lacks_host) {
 }
 
 int HostCopy::take_parts(const std::vector<Range> &ranges, std::size_t total, bool *lacks_host) {
-    const auto next_size = [&] { return rounded_to(std::min(total, chunk_size), host_page); };
-    auto coming = std::make_unique<ComingPages>(next_size());
+    const auto pages_for = [](std::size_t bytes) {
+        return std::make_unique<ComingPages>(rounded_to(std::min(bytes, chunk_size), host_page));
+    };
+    auto coming = pages_for(total);
     for (const Range &range : ranges)
         for (std::size_t done = 0; done < range.size;) {
             if (chunks_.empty() || chunks_.back().used == chunks_.back().size) {
                 const std::size_t size = coming->size();
                 const Address pages = coming->get();
-                coming = std::make_unique<ComingPages>(
-                    total > size ? rounded_to(std::min(total - size, chunk_size), host_page) : 0);
+                coming = pages_for(total - std::min(total, size));
                 if (const int status = add_chunk(pages, size)) {
                     *lacks_host = true;
                     return status;

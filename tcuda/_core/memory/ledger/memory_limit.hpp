@@ -42,27 +42,29 @@ public:
                         : std::numeric_limits<std::size_t>::max();
     }
 
-    // Whether `size` more bytes may be reserved beside `reserved`. Throws DriverError.
-    bool allows(Lock &lock, std::size_t size, std::size_t reserved) {
+    // How many more bytes the limit allows beside `reserved`. Throws DriverError.
+    std::size_t left(Lock &lock, std::size_t reserved) {
         const std::size_t most = bytes(lock);
-        return size <= most && reserved <= most - size;
+        return most - std::min(most, reserved);
     }
+
+    // Whether `size` more bytes may be reserved beside `reserved`. Throws DriverError.
+    bool allows(Lock &lock, std::size_t size, std::size_t reserved) { return size <= left(lock, reserved); }
 
     // How many more bytes may be reserved beside `reserved`, if `wanted` bytes are about to be reserved. Throws
     // DriverError. The question to the driver takes as long as many allocations, so the last answer counts until a
     // share of it is taken. Without an answer, the device has nothing.
     Room room(Lock &lock, std::size_t wanted, std::size_t reserved) {
-        const std::size_t most = bytes(lock);
-        const std::size_t allowed = most - std::min(most, reserved);
-        const auto left = [&] { return asked_at_ + free_ - std::min(asked_at_ + free_, reserved); };
-        if (!is_known_ || reserved > asked_at_ + free_ / shares_of_answer || wanted > left()) {
+        const std::size_t allowed = left(lock, reserved);
+        const auto free = [&] { return asked_at_ + free_ - std::min(asked_at_ + free_, reserved); };
+        if (!is_known_ || reserved > asked_at_ + free_ / shares_of_answer || wanted > free()) {
             lock.leave_interpreter();
             std::size_t total;
             is_known_ = driver_.memory_info(device_, &free_, &total) == success;
             free_ = is_known_ ? free_ : 0;
             asked_at_ = reserved;
         }
-        return {allowed, std::min(allowed, left())};
+        return {allowed, std::min(allowed, free())};
     }
 
     // Lets the next room() ask the driver, because the device had less than the last answer said.

@@ -251,15 +251,15 @@ int Sleeper::map(Lock &lock, const std::vector<Heap *> &heaps, Lack *lack) {
         if (heap->expandable != nullptr)
             for (const auto &[address, mapping] : heap->expandable->mappings)
                 lack->needed += mapping.asleep ? mapping.size : 0;
-    const std::size_t reserved = statistics_.reserved();
-    lack->limited = lack->needed != 0 && !limit_.allows(lock, lack->needed, reserved);
+    const std::size_t left = limit_.left(lock, statistics_.reserved());
+    lack->limited = lack->needed > left;
     const int status = lack->limited ? out_of_memory : native_.wake(heaps);
     if (status != out_of_memory)
         return status;
     std::size_t total = 0;
     driver_.memory_info(device_, &lack->available, &total);
     if (lack->limited)
-        lack->available = std::min(lack->available, limit_.bytes(lock) - std::min(limit_.bytes(lock), reserved));
+        lack->available = std::min(lack->available, left);
     return out_of_memory;
 }
 

@@ -169,16 +169,39 @@ const abi::Range *AccessRecorder::shared_at(std::uintptr_t address, std::uint64_
     return nullptr;
 }
 
-void AccessRecorder::begin_block() {
+// Calls `each` with the writes of each word that has bytes of shared memory, and with the bits of these bytes, always
+// in the same order. The words of a page follow those of the pages that were covered before.
+template <typename Each> void AccessRecorder::for_shared(Each each) {
     for (const std::uintptr_t number : shared_pages_) {
         Page &page = *pages_.find(number)->second;
         for_marks(number,
                   [&](unsigned word, const Marks &, const unsigned char *marks, unsigned first, unsigned count) {
                       if (marks == nullptr)
-                          page.writes[word] &= ~(~0ull >> (64 - count) << first);
+                          each(page.writes[word], ~0ull >> (64 - count) << first);
                   });
-        read_marks(page, number);
     }
+}
+
+void AccessRecorder::begin_block() {
+    for_shared([](unsigned long long &writes, unsigned long long shared) { writes &= ~shared; });
+    for (const std::uintptr_t number : shared_pages_)
+        read_marks(*pages_.find(number)->second, number);
+}
+
+std::vector<unsigned long long> AccessRecorder::written_shared() {
+    std::vector<unsigned long long> written;
+    for_shared(
+        [&](const unsigned long long &writes, unsigned long long shared) { written.push_back(writes & shared); });
+    return written;
+}
+
+void AccessRecorder::go_on_with(const std::vector<unsigned long long> &written) {
+    begin_block();
+    auto next = written.begin();
+    for_shared([&](unsigned long long &writes, unsigned long long) {
+        if (next != written.end()) // the block has written nothing to the pages behind
+            writes |= *next++;
+    });
 }
 
 void AccessRecorder::mark_page(unsigned long long *bits, unsigned first, unsigned last) {

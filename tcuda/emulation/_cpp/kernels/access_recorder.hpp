@@ -61,6 +61,10 @@ public:
     const abi::Range *shared_at(std::uintptr_t address, std::uint64_t size) const;
     // Forgets what the last block of threads has written to shared memory. Takes memory of the host.
     void begin_block();
+    // What a block of threads has written to shared memory, and the end of a rest of this block. Both functions take
+    // memory of the host.
+    std::vector<unsigned long long> written_shared();
+    void go_on_with(const std::vector<unsigned long long> &written);
     // Changes the marks of the bytes that the launch has written, and returns the beginning of each block with the
     // number of these bytes, without shared memory.
     std::vector<std::pair<std::uintptr_t, std::uint64_t>> keep_marks();
@@ -88,6 +92,7 @@ private:
     static void mark_page(unsigned long long *bits, unsigned first, unsigned last);
     static bool empty(const unsigned long long *bits, unsigned first, unsigned last);
     template <typename Each> void for_marks(std::uintptr_t number, Each each) const;
+    template <typename Each> void for_shared(Each each);
     void read_marks(Page &page, std::uintptr_t number) const;
     static void count_left(Page &page);
     void add_runs(RegionBuilder &builder, const abi::Range &range, bool writes) const;

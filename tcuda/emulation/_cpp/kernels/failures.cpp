@@ -83,14 +83,11 @@ void Grid::describe_failure() {
 
 // Advice for a block that waits for a block which cannot begin before this block has ended.
 std::string Grid::advice_for_waits() const {
-    if (block_place_ + 1 == blocks_ || (!marks_own_ && resting_.size() + 1 < most_resident()))
+    if (block_place_ + 1 == blocks_ || resting_.size() + 1 < most_resident())
         return "";
-    const std::string reason =
-        marks_own_ ? "with the check init, the blocks of a kernel with shared memory run one after another"
-                   : "an H200 runs " + std::to_string(most_resident()) + " blocks of this size at the same time";
-    return ". The block may wait for a block that has not begun: " + reason +
-           ". Let the blocks take their numbers from a counter by atomicAdd(), in place of blockIdx, and wait for "
-           "blocks with smaller numbers only";
+    return ". The block may wait for a block that has not begun: an H200 runs " + std::to_string(most_resident()) +
+           " blocks of this size at the same time. Let the blocks take their numbers from a counter by atomicAdd(), in "
+           "place of blockIdx, and wait for blocks with smaller numbers only";
 }
 
 // Describes where the threads wait when no thread can go on.

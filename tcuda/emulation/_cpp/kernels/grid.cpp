@@ -225,9 +225,14 @@ void Grid::start_block() {
         races_->start_block(block_);
     if (marks_own_) {
         recorder_->begin_block();
-        for (unsigned place = 0; place < abi::record_count; ++place)
-            __atomic_store_n(&interface_.records[place].read_bytes, 0, __ATOMIC_RELAXED);
+        check_reads_again();
     }
+}
+
+// Another block has other unwritten bytes in shared memory.
+void Grid::check_reads_again() {
+    for (unsigned place = 0; place < abi::record_count; ++place)
+        __atomic_store_n(&interface_.records[place].read_bytes, 0, __ATOMIC_RELAXED);
 }
 
 } // namespace tcuda

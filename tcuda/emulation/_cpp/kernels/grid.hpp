@@ -155,6 +155,7 @@ private:
         std::vector<Meeting> meetings;
         std::unique_ptr<Exchanges[]> exchanges;
         std::vector<char> shared; // the contents of shared memory
+        std::vector<unsigned long long> written; // what the block has written there, if shared memory has marks
         std::optional<RaceFinder::Resting> races;
     };
 
@@ -205,6 +206,7 @@ private:
     bool give_up();
     void unpark();
     void start_block();
+    void check_reads_again();
     Fiber *next_fiber();
     Fiber *next_of_waiting();
     Fiber *spare_fiber();

@@ -38,8 +38,8 @@ unsigned long long Grid::most_resident() const {
 // At most as many blocks are in the middle of the kernel as run at the same time.
 bool Grid::can_start_block() const { return block_place_ + 1 != blocks_ && resting_.size() < most_resident(); }
 
-// Whether another block can run if this block rests. The marks of shared memory are those of one block.
-bool Grid::can_change_block() const { return !marks_own_ && (!resting_.empty() || block_place_ + 1 != blocks_); }
+// Whether another block can run if this block rests.
+bool Grid::can_change_block() const { return !resting_.empty() || block_place_ + 1 != blocks_; }
 
 void Grid::change_block() {
     ++quiet_changes_;
@@ -118,10 +118,13 @@ void Grid::rest() {
                        std::exchange(meetings_, {}),
                        std::exchange(exchanges_, nullptr),
                        {},
+                       {},
                        std::nullopt};
     for (const abi::Range &range : shared_)
         block.shared.insert(block.shared.end(), reinterpret_cast<const char *>(range.begin),
                             reinterpret_cast<const char *>(range.end));
+    if (marks_own_)
+        block.written = recorder_->written_shared();
     if (races_ != nullptr)
         block.races = races_->rest();
     resting_.push_back(std::move(block));
@@ -162,6 +165,10 @@ void Grid::go_on_with_resting() {
             begin += size;
             from += size;
         }
+    if (marks_own_) {
+        recorder_->go_on_with(block.written);
+        check_reads_again();
+    }
     if (races_ != nullptr)
         races_->go_on_with(*block.races);
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -564,13 +563,21 @@ def _parsed(function: Callable[..., Any]) -> tuple[ast.FunctionDef, str, list[st
         ) from None
     file = inspect.getsourcefile(function) or function.__code__.co_filename
     if getattr(function, "__name__", "") == "<lambda>":
-        whole, tree = linecache.getlines(file), _lambda(function, file, first, first + len(lines))
-        return tree, _quoted(file), [line.rstrip("\n") for line in whole], 1
-    text = textwrap.dedent("".join(lines))
-    parsed = ast.parse(text).body[0]
+        return _lambda(function, file, first, first + len(lines)), _quoted(file), linecache.getlines(file), 1
+    parsed = _first_statement("".join(lines))
     if not isinstance(parsed, ast.FunctionDef):
         raise NotImplementedError(f"A kernel is a function with def, not {type(parsed).__name__}.")
-    return parsed, _quoted(file), text.splitlines(), max(first, 1)
+    return parsed, _quoted(file), lines, max(first, 1)
+
+
+def _first_statement(text: str) -> ast.stmt:
+    """Return the first statement of ``text``, which may be indented, except for lines in its string literals."""
+    if not text[0].isspace():
+        return ast.parse(text).body[0]
+    (block,) = ast.parse(f"if True:\n{text}").body
+    assert isinstance(block, ast.If)
+    ast.increment_lineno(block, -1)
+    return block.body[0]
 
 
 def name_of(function: Callable[..., Any]) -> str:
