@@ -44,9 +44,9 @@ class TracedRanges:
             return trace.moments([moment])[0]
 
         self.found = [span._replace(start=moved(span.start), end=moved(span.end)) for span in self.found]
-        for number, span in self._started.items():
+        for number, span in self._started.copy().items():  # other threads may open ranges
             self._started[number] = span._replace(start=moved(span.start))
-        for ranges in self._open.values():
+        for ranges in self._open.copy().values():
             ranges[:] = [(name, moved(start)) for name, start in ranges]
         self._now = trace.now
 
