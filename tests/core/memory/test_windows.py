@@ -451,6 +451,7 @@ class TestTheBound:
         assert program.calls() == calls
         assert program.reserved() == 16 * PIECE
 
+    @pytest.mark.eager  # with the late schedule, another function asks
     @pytest.mark.emulated  # the question to the driver is a function of Python
     def test_memory_that_comes_free_during_the_question_needs_no_window(
         self, program: Program, full: list[int], monkeypatch: pytest.MonkeyPatch
