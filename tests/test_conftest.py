@@ -42,6 +42,9 @@ def test_a_test_that_changes_a_setting_is_told_which(runtime: Runtime, monkeypat
         patch.setenv("TCUDA_OF_A_TEST", "1")
         patch.setenv("CUDA_MODULE_LOADING", "LAZY")  # as torch does
         assert changes(before, settings()) == ["The environment changed: TCUDA_OF_A_TEST was None and is '1'."]
+    with monkeypatch.context() as patch:
+        patch.setenv("CUDA_MODULE_LOADING", "EAGER")  # as torch does at its first use of a GPU
+        assert changes(before, settings()) == []
     mode = tcuda.get_sync_debug_mode()
     with tcuda.sync_debug_mode("warn"), tcuda.memory.on_out_of_memory(lambda device, size: False):
         said = changes(before, settings())

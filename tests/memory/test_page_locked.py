@@ -154,6 +154,7 @@ class TestSizes:
         for number, array in live.items():
             assert (array == number % 100).all()
 
+    @pytest.mark.emulated  # on CUDA, an event may say a moment later that memory is unused; test_host_limits.py waits
     def test_a_churn_of_large_blocks_locks_less_than_a_pool_of_powers_of_two(self, runtime: Runtime) -> None:
         random = np.random.default_rng(1)
         live: list[npt.NDArray[Any]] = []

@@ -16,17 +16,15 @@ _OF_MODULES = {
 _VARIABLES = ("CUDA_", "CUPY_", "PYTORCH_", "TCUDA_")
 """How the names of the variables begin that must not change. Libraries such as Dask set variables of their own."""
 
-_OF_LIBRARIES = {"CUDA_MODULE_LOADING"}
-"""Variables with such names that a library sets for the whole process: torch, when it first uses a device."""
+_OF_TORCH = "CUDA_MODULE_LOADING"
+"""The variable that torch sets when a test uses torch on a GPU for the first time in the process."""
 
 
 def settings() -> dict[str, Any]:
     """Return the settings by their names; those of tcuda only once tcuda is initialised."""
     found: dict[str, Any] = {
         "the environment": {
-            name: value
-            for name, value in os.environ.items()
-            if name.startswith(_VARIABLES) and name not in _OF_LIBRARIES
+            name: value for name, value in os.environ.items() if name.startswith(_VARIABLES) and name != _OF_TORCH
         },
         "the folder": os.getcwd(),  # noqa: PTH109
         "the handler of SIGINT": signal.getsignal(signal.SIGINT),

@@ -29,6 +29,9 @@ public:
     void meanwhile(std::function<void()> function) { meanwhile_ = std::move(function); }
     // Lets the driver know as little of the uses of host memory as CUDA does.
     void forget_host_uses() { forgets_host_uses_ = true; }
+    // Lets each question about an event wait for the event. So memory that no work uses is unused at once, as on
+    // emulated devices: an event of CUDA may be complete a moment later, also on an idle device.
+    void wait_for_events() { waits_for_events_ = true; }
     // Lets `node` be the NUMA node of all devices.
     void use_host_node(int node) { host_node_ = node; }
     // Lets the host have no more than `most` bytes of page-locked memory. The driver tells what is left of them only if
@@ -105,8 +108,11 @@ public:
     int copy(int device, Address to, Address from, std::size_t size) override {
         return waiting("copy", [&] { return driver_.copy(device, to, from, size); });
     }
+    // Waits for the copies in any case: where the wait of CUDA fails, nothing runs any more. A GPU that still copied
+    // would meet memory that the caller has unmapped by then.
     int finish_copies(int device) override {
-        return waiting("finish_copies", [&] { return driver_.finish_copies(device); });
+        const int finished = driver_.finish_copies(device);
+        return waiting("finish_copies", [&] { return finished; });
     }
     int host_allocate(std::size_t size, Address *address) override {
         return waiting("host_allocate", [&] {
@@ -140,7 +146,9 @@ public:
         return run("record_device", [&] { return driver_.record_device(device, event); });
     }
     int query(int device, Event event) override {
-        return run("query", [&] { return driver_.query(device, event); });
+        return run("query", [&] {
+            return waits_for_events_ ? driver_.synchronize(device, event) : driver_.query(device, event);
+        });
     }
     int synchronize(int device, Event event) override {
         return run("synchronize", [&] { return driver_.synchronize(device, event); });
@@ -210,7 +218,7 @@ private:
     int status_ = success;
     std::atomic<int> left_{0};
     std::function<void()> meanwhile_;
-    bool forgets_host_uses_ = false;
+    bool forgets_host_uses_ = false, waits_for_events_ = false;
     int host_node_ = -1;
     std::mutex mutex_; // guards all members from here on; nothing is called under the mutex
     std::map<std::string, int> successes_;

@@ -32,6 +32,8 @@ void bind_driver_for_tests(nb::module_ &module) {
              "Let every call for memory wait until a thread of its own has called ``function``.")
         .def("forget_host_uses", &FaultyDriver::forget_host_uses,
              "Let the table know as little of the uses of host memory as CUDA does.")
+        .def("wait_for_events", &FaultyDriver::wait_for_events,
+             "Let each question about an event wait for the event, so that unused memory is unused at once.")
         .def("use_host_node", &FaultyDriver::use_host_node, nb::arg("node"),
              "Let ``node`` be the NUMA node of all devices.")
         .def("limit_host", &FaultyDriver::limit_host, nb::arg("most"), nb::arg("tells"),

@@ -183,7 +183,10 @@ std::vector<HostCopy::Range> Sleeper::contents(const Pool &pool) const {
             const bool live = block->state == Block::State::allocated || block->state == Block::State::awaiting_free;
             if (!live && !(pool.captured && block->is_here()))
                 continue;
-            if (!ranges.empty() && ranges.back().address + ranges.back().size == block->address)
+            // The driver may refuse a copy from one reserved range into the next, such as from a window into another.
+            const bool follows = block->before != nullptr && !ranges.empty() &&
+                                 ranges.back().address + ranges.back().size == block->address;
+            if (follows)
                 ranges.back().size += block->size;
             else
                 ranges.push_back({block->address, block->size});
