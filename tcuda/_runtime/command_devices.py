@@ -63,6 +63,27 @@ def choose(emulated: int | None, otherwise: str = "auto") -> str | None:
     return told
 
 
+def require_emulated(option: str) -> None:
+    """Insist on emulated devices, which ``option`` of a command needs.
+
+    Raises:
+        RuntimeError: The devices are GPUs.
+        ValueError: ``TCUDA_RUNTIME`` has a value that is not allowed.
+    """
+    if not is_emulated():
+        raise RuntimeError(f"{option} needs emulated devices: add --emulated.")
+
+
+def require_valid_variables() -> None:
+    """Insist that the environment variables that count for the devices have values that are allowed.
+
+    Raises:
+        OSError: A file that a variable names cannot be read.
+        ValueError: A variable has a value that is not allowed.
+    """
+    wing_module("emulation.as_cupy.variables").require_valid(emulated=is_emulated())
+
+
 def _count(text: str) -> int:
     """Return the number of devices in ``text``."""
     settings = wing_module("emulation.runtime.settings")
@@ -75,4 +96,4 @@ def _count(text: str) -> int:
     return int(devices)
 
 
-__all__ = ["add_option", "choose"]
+__all__ = ["add_option", "choose", "require_emulated", "require_valid_variables"]

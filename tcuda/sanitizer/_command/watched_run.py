@@ -19,7 +19,7 @@ from tcuda._base.program import Ending, before_abrupt_exit, callers, named_progr
 from tcuda._base.terminal import working
 from tcuda._base.wings import wing_module
 from tcuda._device._sync_debug import SyncCounter
-from tcuda._runtime import command_devices, is_emulated
+from tcuda._runtime import command_devices
 from tcuda.sanitizer import _process_reports, _words, check
 from tcuda.sanitizer._causes import KINDS, add_causes
 from tcuda.sanitizer._command.defaults import STDOUT
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         told = command_devices.choose(options.emulated)
         if options.kernels:
             _look_into_kernels()
-        wing_module("emulation.as_cupy.variables").require_valid(emulated=is_emulated())
+        command_devices.require_valid_variables()
     except (OSError, RuntimeError, ValueError) as error:
         options.usage_error(in_one_line(error))
     for path, _ in outputs:
@@ -171,8 +171,7 @@ def _look_into_kernels() -> None:
         RuntimeError: The devices are GPUs.
         ValueError: ``TCUDA_EMULATED_CHECKS`` or ``TCUDA_RUNTIME`` has a value that is not allowed.
     """
-    if not is_emulated():
-        raise RuntimeError("--kernels needs emulated devices: add --emulated.")
+    command_devices.require_emulated("--kernels")
     checks = wing_module("emulation.rtc.checks")
     chosen = checks.chosen()
     if not chosen.races:

@@ -262,7 +262,7 @@ int ExpandableSegments::release_mapping(Heap &heap, Block **block, Address from,
 int ExpandableSegments::sleep(const std::vector<Heap *> &heaps, bool *asleep) {
     *asleep = false;
     const int status = sleep_all(heaps);
-    if (status != success && map_all_again(heaps) == success)
+    if (status != success && map_all(heaps, &PhysicalMemory::map_again) == success) // the same memory
         return status;
     *asleep = true;
     destroy_sleeping(heaps);
@@ -294,15 +294,16 @@ int ExpandableSegments::unmap_closed_windows(Heap &heap) {
     return heap.pool->captured ? success : windows_.unmap(heap, segment.address, segment.address + segment.size);
 }
 
-// Undoes sleep_all(), with the same memory.
-int ExpandableSegments::map_all_again(const std::vector<Heap *> &heaps) {
+// Maps memory to all addresses that have none, by the function `map` of `memory_`, until a call fails.
+int ExpandableSegments::map_all(const std::vector<Heap *> &heaps,
+                                int (PhysicalMemory::*map)(Address, Segment::Mapping &)) {
     for (Heap *heap : heaps) {
         if (heap->expandable == nullptr)
             continue;
         for (auto &[address, mapping] : heap->expandable->mappings) {
             if (!mapping.asleep)
                 continue;
-            if (const int status = memory_.map_again(address, mapping))
+            if (const int status = (memory_.*map)(address, mapping))
                 return status;
             count_sleep(*heap, address, mapping.size, false);
         }
@@ -320,31 +321,17 @@ void ExpandableSegments::destroy_sleeping(const std::vector<Heap *> &heaps) {
 }
 
 int ExpandableSegments::wake(const std::vector<Heap *> &heaps) {
-    const int status = wake_all(heaps);
+    int status = success;
+    for (Heap *heap : heaps)
+        if (status == success && heap->expandable != nullptr)
+            status = unmap_closed_windows(*heap);
+    if (status == success)
+        status = map_all(heaps, &PhysicalMemory::wake);
     if (status != success) { // memory that the driver fails to unmap here is there at the next attempt
         sleep_all(heaps);
         destroy_sleeping(heaps);
     }
     return status;
-}
-
-int ExpandableSegments::wake_all(const std::vector<Heap *> &heaps) {
-    for (Heap *heap : heaps) {
-        if (heap->expandable == nullptr)
-            continue;
-        if (const int status = unmap_closed_windows(*heap))
-            return status;
-        for (auto &[address, mapping] : heap->expandable->mappings) {
-            if (!mapping.asleep)
-                continue;
-            if (const int status = memory_.wake(address, mapping))
-                return status;
-            count_sleep(*heap, address, mapping.size, false);
-        }
-        if (const int status = windows_.wake(*heap))
-            return status;
-    }
-    return success;
 }
 
 void ExpandableSegments::count_sleep(Heap &heap, Address address, std::size_t size, bool falls_asleep) {

@@ -109,8 +109,7 @@ private:
     int fill(Heap &heap, Block *hole, std::size_t size, const Room &room, StackId stack);
     int sleep_all(const std::vector<Heap *> &heaps);
     int unmap_closed_windows(Heap &heap);
-    int map_all_again(const std::vector<Heap *> &heaps);
-    int wake_all(const std::vector<Heap *> &heaps);
+    int map_all(const std::vector<Heap *> &heaps, int (PhysicalMemory::*map)(Address, Segment::Mapping &));
     void destroy_sleeping(const std::vector<Heap *> &heaps);
     void count_sleep(Heap &heap, Address address, std::size_t size, bool falls_asleep);
     int release_mapping(Heap &heap, Block **block, Address from, Address to);

@@ -61,9 +61,10 @@ public:
     const abi::Range *shared_at(std::uintptr_t address, std::uint64_t size) const;
     // Forgets what the last block of threads has written to shared memory. Takes memory of the host.
     void begin_block();
-    // What a block of threads has written to shared memory, and the end of a rest of this block. Both functions take
-    // memory of the host.
+    // Returns the marks of what a block of threads has written to shared memory, before the block rests. Takes memory
+    // of the host.
     std::vector<unsigned long long> written_shared();
+    // Brings the marks back when the block goes on. Takes memory of the host.
     void go_on_with(const std::vector<unsigned long long> &written);
     // Changes the marks of the bytes that the launch has written, and returns the beginning of each block with the
     // number of these bytes, without shared memory.
