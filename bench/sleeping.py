@@ -160,7 +160,13 @@ def worker(size: int, seed: int) -> None:
 
     ``stay`` is the work of a turn without the sleep.
     """
-    advance(fill(4096, seed))  # compiles and loads the kernels, which a capture must not do, and makes the context
+    # Makes the context and the handles of libraries, which a capture makes first, and loads the kernels: later, the
+    # device has no memory for them.
+    small = fill(4096, seed)
+    advance(small)
+    with tcuda.graph(tcuda.CUDAGraph()):
+        advance(small)
+    del small
     tcuda.empty_cache()
     pool = tcuda.MemPool()
     arrays: list[Any] = []

@@ -21,7 +21,7 @@ SITE = "/usr/lib/python3.12/site-packages"
 @pytest.mark.parametrize(
     "filename",
     [
-        "/home/ada/train.py",
+        "/home/user/train.py",
         "train.py",
         "<stdin>",
         "<ipython-input-3-1f>",
@@ -31,13 +31,13 @@ SITE = "/usr/lib/python3.12/site-packages"
         f"{SITE}/cupy_of_mine/train.py",
         "/usr/lib/python3/dist-packages/their_program.py",
         f"{SITE}/tcuda/demo/network.py",
-        "/home/ada/numpy/train.py",
+        "/home/user/numpy/train.py",
         network.__file__,
-        "/home/ada/clone/tcuda/demo/network.py",
-        "/home/ada/tcuda/train.py",
-        "/home/ada/tcuda/tests/test_demo.py",
-        "/home/ada/tcuda/memory_of_mine/allocator.py",
-        "/home/ada/my_tcuda/emulation/devices/memory.py",
+        "/home/user/clone/tcuda/demo/network.py",
+        "/home/user/tcuda/train.py",
+        "/home/user/tcuda/tests/test_demo.py",
+        "/home/user/tcuda/memory_of_mine/allocator.py",
+        "/home/user/my_tcuda/emulation/devices/memory.py",
     ],
 )
 def test_programs_and_installed_programs_are_the_users_code(filename: str) -> None:
@@ -66,8 +66,8 @@ def test_programs_and_installed_programs_are_the_users_code(filename: str) -> No
         "allocator.cpp",
         str(PACKAGE / "memory" / "__init__.py"),
         str(PACKAGE / "cli" / "demo.py"),
-        "/home/ada/clone/tcuda/emulation/devices/memory.py",
-        "/home/ada/tcuda/tcuda/memory/__init__.py",
+        "/home/user/clone/tcuda/emulation/devices/memory.py",
+        "/home/user/tcuda/tcuda/memory/__init__.py",
         "C:\\ada\\tcuda\\cli\\demo.py",
     ],
 )
@@ -76,18 +76,18 @@ def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None
 
 
 def test_a_program_without_a_suffix_is_no_library() -> None:
-    assert not is_library("/home/ada/bin/train")
+    assert not is_library("/home/user/bin/train")
     assert is_library("<frozen runpy>")
     names: dict[str, Any] = {"calling_place": calling_place}
-    exec(compile("found = calling_place()", "/home/ada/bin/train", "exec"), names)
-    assert names["found"].filename == "/home/ada/bin/train"
+    exec(compile("found = calling_place()", "/home/user/bin/train", "exec"), names)
+    assert names["found"].filename == "/home/user/bin/train"
 
 
 def test_the_calling_place_is_the_innermost_line_of_a_program() -> None:
     names = {"calling_place": calling_place}
     exec(compile("def library():\n    return calling_place()", f"{SITE}/numpy/lib/io.py", "exec"), names)
-    exec(compile("\n\nfound = library()", "/home/ada/train.py", "exec"), names)
-    assert names["found"] == ("/home/ada/train.py", 3, "<module>")  # type: ignore[comparison-overlap]
+    exec(compile("\n\nfound = library()", "/home/user/train.py", "exec"), names)
+    assert names["found"] == ("/home/user/train.py", 3, "<module>")  # type: ignore[comparison-overlap]
 
 
 def test_without_a_line_of_a_program_the_place_is_the_outermost_line() -> None:
@@ -104,6 +104,6 @@ def test_without_a_line_of_a_program_the_place_is_the_outermost_line() -> None:
 
 
 def test_files_of_a_package_with_a_longer_name_are_no_files_of_tcuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_code, "_PACKAGE", "/home/ada/tcuda/")
-    assert not is_user_code("/home/ada/tcuda/memory.py")
-    assert is_user_code("/home/ada/tcuda_of_mine/a.py")
+    monkeypatch.setattr(user_code, "_PACKAGE", "/home/user/tcuda/")
+    assert not is_user_code("/home/user/tcuda/memory.py")
+    assert is_user_code("/home/user/tcuda_of_mine/a.py")

@@ -10,7 +10,7 @@ import tcuda
 from tcuda.sanitizer._stacks import Frame, is_asked_for
 
 PACKAGE = Path(tcuda.__file__).parent
-USER = Frame("<module>", "/home/ada/train.py", 12)
+USER = Frame("<module>", "/home/user/train.py", 12)
 
 
 def own(path: str) -> Frame:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BASE = 0x7F0000000000
 
 
-def frame(name: str, filename: str = "/home/ada/train.py", line: int = 1) -> dict[str, Any]:
+def frame(name: str, filename: str = "/home/user/train.py", line: int = 1) -> dict[str, Any]:
     return {"name": name, "filename": filename, "line": line}
 
 

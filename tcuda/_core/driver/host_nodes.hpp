@@ -1,8 +1,8 @@
 #pragma once
 
-#include <fstream>
 #include <string>
 
+#include "driver/system_file.hpp"
 #include "threads/published.hpp"
 
 namespace tcuda {
@@ -11,9 +11,7 @@ namespace tcuda {
 inline bool has_several_host_nodes() {
     static Published<const bool> several;
     return several.get([] {
-        std::ifstream file("/sys/devices/system/node/online");
-        std::string nodes;
-        std::getline(file, nodes);
+        const std::string nodes = text_of_file("/sys/devices/system/node/online");
         return new bool(nodes.find_first_of(",-") != std::string::npos);
     });
 }

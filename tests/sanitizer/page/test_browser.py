@@ -286,7 +286,7 @@ def test_the_advice_is_shown_if_it_says_more_than_the_call(show: Callable[..., D
 
 
 def test_a_long_name_of_a_file_keeps_its_line(show: Callable[..., Document]) -> None:
-    file = f"/home/ada/{'long_' * 20}.py"
+    file = f"/home/user/{'long_' * 20}.py"
     document = show(report(race(neighbours=[step(12, "work", MAIN, "a_kernel_" * 20, file=file, line=1234)])))
     (where,) = re.findall(r'<text class="where"[^>]*>(long[^<]*)</text>', document.body)
     assert where.endswith("…:1234")

@@ -146,7 +146,7 @@ def test_a_browser_sums_up_the_smaller_allocations(show: Callable[..., Document]
 def three_sites() -> dict[str, Any]:
     """Return a snapshot of two functions in one file and one in another file. One of them frees its memory."""
     deep = [frame("at", "/usr/lib/python3.12/site-packages/cupy/a.py", 1), frame("matmul", "/lib/python3.12/b.py", 2)]
-    other = [*deep, frame("save", "/home/ada/io.py", 4), *deep[:1], frame("main", line=9)]
+    other = [*deep, frame("save", "/home/user/io.py", 4), *deep[:1], frame("main", line=9)]
     return snapshot(traces=[[alloc(1, 500, LOAD), alloc(2, 300, STEP), *free(2, 300), alloc(3, 200, other)]])
 
 
@@ -164,7 +164,7 @@ def test_the_page_explains_the_peak(show: Callable[..., Document]) -> None:
     [
         ("line", [["load", "train.py:3"], ["step", "train.py:5"], ["save", "io.py:4"]]),
         ("function", [["load", "train.py"], ["step", "train.py"], ["save", "io.py"]]),
-        ("file", [["train.py", "/home/ada/train.py"], ["io.py", "/home/ada/io.py"]]),
+        ("file", [["train.py", "/home/user/train.py"], ["io.py", "/home/user/io.py"]]),
     ],
 )
 def test_sites_are_grouped(by: str, names: list[list[str]], show: Callable[..., Document]) -> None:
@@ -252,7 +252,7 @@ def test_the_frames_of_libraries_are_folded(tmp_path: Path) -> None:
 
 def compared() -> str:
     found, stacks = devices(three_sites())
-    more = snapshot(traces=[[alloc(1, 800, LOAD), alloc(2, 300, [frame("new", "/home/ada/new.py", 7)])]])
+    more = snapshot(traces=[[alloc(1, 800, LOAD), alloc(2, 300, [frame("new", "/home/user/new.py", 7)])]])
     ((other,), _) = devices(more, stacks)
     return render(found, stacks, "first.pickle", [compare(found[0], other, "second.pickle")])
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LINE_OF_PYTHON = "SystemError: deallocated bytearray object has exported buffers"
 """CPython may write this line when it has no memory for a ``bytearray``, whose counter of buffers is not set then."""
 
-FRAME = {"name": "step", "filename": "/home/ada/train.py", "line": 5}
+FRAME = {"name": "step", "filename": "/home/user/train.py", "line": 5}
 
 
 def event(action: str = "alloc", **more: Any) -> dict[str, Any]:

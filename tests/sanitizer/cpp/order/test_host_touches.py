@@ -375,6 +375,7 @@ class TestWithTheDriver:
                 xp.cuda.runtime.freeHost(memory)  # waits for the copy
             side.synchronize()
 
+    @pytest.mark.alone
     def test_a_large_copy_is_as_fast_as_without_a_check(self) -> None:
         size = 256 << 20
         x, host, side = xp.zeros(size, dtype="uint8"), tcuda.memory.zeros_pinned(size, "uint8"), tcuda.Stream()
