@@ -193,6 +193,26 @@ class NcclError(RuntimeError):
         return type(self), (self.status, self.details)
 
 
+def add_sentence(error: BaseException, sentence: str) -> None:
+    """Let the message of ``error`` end with ``sentence``; a message that is not the error's first argument stays.
+
+    Args:
+        error: The error, which is about to be raised again.
+        sentence: What the caller must know beside the cause.
+    """
+    first = str(error)
+    if isinstance(error, AcceleratorError):
+        hint = _HINTS.get(error.error_code, _ASYNCHRONOUS)
+        shown = error.details or (hint if first.endswith(hint) else "")  # details would replace the hint in a copy
+        error.details = f"{shown}\n{sentence}".lstrip()
+    if not error.args:
+        error.args = (sentence,)
+    elif error.args[0] == first:
+        error.args = (f"{first}\n{sentence}", *error.args[1:])
+    elif hasattr(error, "add_note"):
+        error.add_note(sentence)
+
+
 # A traceback shows these classes by their public names.
 for _public in (AcceleratorError, OutOfMemoryError, DeferredCudaCallError, CudaError):
     _public.__module__ = "tcuda"

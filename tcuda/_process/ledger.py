@@ -49,6 +49,8 @@ _limited_by_conf: set[int] = set()
 _stack_users = 0
 """The number of parts of the program that need the stacks of allocations."""
 _stack_lock = threading.RLock()  # the garbage collector may end a measurement anywhere
+_hearing_tool = ""
+"""The library of the tool that hears of all arrays; an empty text without such a tool."""
 _chosen: tuple[str, _core.Source] | None = None
 """The name of the source that the program has chosen, and the source."""
 
@@ -128,6 +130,11 @@ def chosen_source() -> _core.Source | None:
     return _chosen[1] if _chosen is not None else None
 
 
+def hearing_tool() -> str:
+    """Return the library of the tool that hears of all arrays by ``TCUDA_NVTX_MEMORY``; an empty text without one."""
+    return _hearing_tool
+
+
 def want_stacks() -> None:
     """Note the stacks of live allocations until the matching :func:`release_stacks`, also without a history."""
     _count_stack_users(1)
@@ -171,7 +178,7 @@ def make_ledger(
         ValueError: ``TCUDA_POISON_FREED``, ``TCUDA_NVTX_MEMORY`` or ``TCUDA_MEMORY_SCOPES`` has a value that the
             variable cannot have.
     """
-    global _ledger, _settled
+    global _hearing_tool, _ledger, _settled
     if _ledger is not None:
         return
     poison = poison_in_use()
@@ -189,6 +196,7 @@ def make_ledger(
         if known:
             made.set_padding(_PADDING)
         log.debug("The tool %s of NVTX %s of the arrays in segments.", tool, "hears" if known else "does not hear")
+        tool = tool if known else ""
     source = chosen_source()
     named = conf().backend or _DEFAULT_SOURCE
     if source is None and named != _DEFAULT_SOURCE:
@@ -201,7 +209,7 @@ def make_ledger(
         made.set_poison(poison)
     made.caching = not any(os.environ.get(name) for name in _NO_CACHING)
     if _ledger is None:  # a finalizer may have made the ledger meanwhile
-        _ledger, _settled = made, named
+        _ledger, _settled, _hearing_tool = made, named, tool
         atexit.register(made.close)
         atexit.register(_core.listen_to_segments, None)
         _core.listen_to_segments(_log_segments)
@@ -282,8 +290,9 @@ call_around_fork(_rest_before_fork, _go_on_after_fork)
 
 
 def _forget_in_child() -> None:
-    global _ledger, _settled, _stack_users, _stack_lock
+    global _hearing_tool, _ledger, _settled, _stack_users, _stack_lock
     _resting.clear()
+    _hearing_tool = ""
     _stack_users, _stack_lock = 0, threading.RLock()
     if _ledger is not None:
         _ledger.abandon()

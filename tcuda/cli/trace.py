@@ -81,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
                 screen.print(f"The program has used no device, so there is no timeline.{earlier}")
                 return ending.status or _NO_TRACE
             write_file(output, content)
+            if record.lack:
+                screen.print(record.lack)
             screen.print(f"Wrote {printable(str(options.output))}, which https://ui.perfetto.dev shows.")
             return ending.status
 

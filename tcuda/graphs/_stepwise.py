@@ -7,7 +7,7 @@ import gc
 import heapq
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tcuda._base.errors import AcceleratorError, UnwrittenMemoryError
+from tcuda._base.errors import AcceleratorError, UnwrittenMemoryError, add_sentence
 from tcuda._device import device
 from tcuda._process.lazy import backend, cuda
 from tcuda.graphs._array_layout import layout_of
@@ -67,7 +67,7 @@ def replay_stepwise(work: CapturedWork, stream: int, check: Callable[[Any], Any]
                 cuda.graphLaunch(executable, stream)
                 cuda.streamSynchronize(stream)
             except Exception as error:
-                _tell(error, place)
+                add_sentence(error, f"{_CALL} ran {place.in_words()}.")
                 raise
             if arrays is not None:
                 arrays.examine(place, graph)
@@ -141,18 +141,6 @@ def _alone(place: _Place) -> tuple[int, int]:
 
 def _refusal(place: _Place, reason: str) -> RuntimeError:
     return RuntimeError(f"{_CALL}: {place.in_words()} cannot be run alone: {reason}. No node was run.")
-
-
-def _tell(error: Exception, place: _Place) -> None:
-    """Let ``error`` name the node that was run."""
-    sentence = f"{_CALL} ran {place.in_words()}."
-    if isinstance(error, AcceleratorError):
-        error.details = f"{error.details}\n{sentence}".lstrip()
-    first = str(error)
-    if error.args and error.args[0] == first:
-        error.args = (f"{first}\n{sentence}", *error.args[1:])
-    elif hasattr(error, "add_note"):
-        error.add_note(sentence)
 
 
 class _Array(NamedTuple):

@@ -126,7 +126,8 @@ class MemPool:
             AcceleratorError: The driver has no page-locked memory for the contents, or refuses a call.
             RuntimeError: A graph is being captured, another process may use memory of the pool, or the memory was not
                 taken as expandable segments of the native allocator, as with ``allocator`` and ``no_split``. Nothing
-                has changed.
+                has changed, unless the message says that the pool is still asleep on another device, or that
+                arrays of another device have lost their contents.
             TypeError: ``keep`` is not True or False.
 
         Example:

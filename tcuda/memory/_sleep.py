@@ -6,7 +6,8 @@ import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from tcuda._base.arguments import a_kind
-from tcuda._base.errors import AcceleratorError
+from tcuda._base.errors import AcceleratorError, add_sentence
+from tcuda._base.messages import in_one_line
 from tcuda._process.asleep import COMMON_POOL, note
 from tcuda._process.device_rules import OF_MEMORY, resolve
 from tcuda._process.fork import call_in_child
@@ -124,7 +125,7 @@ def checked_keep(keep: bool) -> bool:
 
 
 def put_to_sleep(devices: Iterable[int], pool: PoolId, keep: bool, call: str) -> None:
-    """Put a pool to sleep on all ``devices``, or on none of them.
+    """Put a pool to sleep on all ``devices``, or on none of them; the error says where a wake has failed.
 
     Args:
         devices: The devices.
@@ -149,10 +150,17 @@ def put_to_sleep(devices: Iterable[int], pool: PoolId, keep: bool, call: str) ->
                 if reason:
                     _refuse(reason, device, call)
         except BaseException as error:
-            if isinstance(error, AcceleratorError):
-                del tried[-1:]  # the message says whether the pool of this device is asleep
+            wake_call = call.replace("sleep", "wake")
+            failed = tried[-1:] if isinstance(error, AcceleratorError) else []
             for device in tried:
-                known.wake(device, pool)
+                if not known.is_asleep(device, pool):
+                    continue
+                why = "the driver has failed twice." if device in failed else _try_to_wake(device, pool, wake_call)
+                if why:
+                    text = f"The pool is still asleep on cuda:{device}, and {wake_call} can be called later: {why}"
+                    add_sentence(error, text)
+                if not keep:
+                    add_sentence(error, f"The arrays of the pool on cuda:{device} have lost their contents.")
             raise
         finally:
             note(devices, pool)
@@ -166,20 +174,40 @@ def wake_up(devices: Iterable[int], pool: PoolId, call: str) -> None:
         pool: The number of the pool.
         call: The call of the program, for errors.
     """
-    known = ledger()
     with _lock:
         try:
             for device in devices:
-                while True:
-                    moving, needed, available, limited = known.wake(device, pool)
-                    if moving:
-                        _refuse("moving", device, call)
-                    if not needed:
-                        break
-                    if not relieve(device, needed - min(available, needed)):
-                        _raise_lack(device, needed, available, limited, call)
+                _wake(device, pool, call)
         finally:
             note(devices, pool)
+
+
+def _wake(device: int, pool: PoolId, call: str) -> None:
+    """Wake a pool on one device.
+
+    Raises:
+        AcceleratorError: The driver refuses a call. The pool is still asleep.
+        OutOfMemoryError: The device has too little memory. The pool is still asleep.
+        RuntimeError: The call has interrupted another sleep or wake of the pool.
+    """
+    known = ledger()
+    while True:
+        moving, needed, available, limited = known.wake(device, pool)
+        if moving:
+            _refuse("moving", device, call)
+        if not needed:
+            return
+        if not relieve(device, needed - min(available, needed)):
+            _raise_lack(device, needed, available, limited, call)
+
+
+def _try_to_wake(device: int, pool: PoolId, call: str) -> str:
+    """Wake a pool on one device, and return why the pool is still asleep; an empty text if the pool is awake."""
+    try:
+        _wake(device, pool, call)
+    except Exception as failure:  # also of a callback of on_out_of_memory()
+        return in_one_line(failure) or repr(failure)
+    return ""
 
 
 _REASONS = {
@@ -210,6 +238,6 @@ def _raise_lack(device: int, needed: int, available: int, limited: bool, call: s
     place = "set_per_process_memory_fraction() leaves" if limited else "the device has"
     raise backend.OutOfMemoryError(
         f"CUDA out of memory. {call} needs {size_text(needed)} on GPU {device}, and {place} {size_text(available)}: "
-        f"{size_text(needed - min(available, needed))} are missing. The pool is still asleep with its contents. "
-        "Free memory of the device, and call again."
+        f"{size_text(needed - min(available, needed))} are missing. The pool is still asleep, and has lost "
+        f"nothing. Free memory of the device, and call {call} again."
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import contextmanager
+import warnings
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcuda._base.files import require_writable, write_file
+from tcuda._base.warnings import stacklevel
 from tcuda._core import Stacks
 from tcuda._device._current import current_device
 from tcuda._device._queries import get_device_name
@@ -24,7 +26,7 @@ from tcuda.nvtx import change_listener
 from tcuda.profiler._ranges import TracedRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tcuda._runtime.protocol import Trace
     from tcuda.nvtx import Listener
@@ -35,6 +37,12 @@ _MOST_EVENTS = 1_000_000
 _REQUESTED = {"alloc": 1, "free_requested": -1}
 _RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 """The events that change the sums of memory, and the sign of each."""
+
+_TOO_LONG = "A trace keeps {:,} events of each device, and newer events replace the oldest ones: trace a shorter part."
+_KEPT_TOO_LITTLE = (
+    "The program records the history of memory itself, by _record_memory_history(), and this history has not kept "
+    'them. Record the history during the whole trace, with enabled="all", a larger max_entries and fewer skip_actions.'
+)
 
 _in_progress = threading.Lock()
 
@@ -51,6 +59,9 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     run. On GPUs, NVIDIA's profiling library CUPTI records the times: ``pip install 'tcuda[trace13]'``, or
     ``'tcuda[trace12]'`` for CUDA 12, installs its Python package. The end of the block waits for all devices in use
     there. The file is written also if the block raises an error.
+
+    If the program records the history of memory itself, by :func:`tcuda.memory._record_memory_history`, the trace has
+    the events of that history only. A ``RuntimeWarning`` says if events are missing.
 
     Args:
         path: The file to write. A file that is there is replaced.
@@ -80,6 +91,8 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
             yield
         finally:
             write_file(file, record.end())
+            if record.lack:
+                warnings.warn(record.lack, RuntimeWarning, stacklevel=stacklevel("contextlib"))
 
 
 class LaterRecord:
@@ -89,6 +102,11 @@ class LaterRecord:
         self._process = os.getpid()
         self._ranges = _heard_ranges()
         self._record: _Record | None = None
+
+    @property
+    def lack(self) -> str:
+        """What the trace lacks, in words; an empty text before the end, and if the trace has everything."""
+        return self._record.lack if self._record is not None else ""
 
     def begin(self) -> None:
         """Begin the record, unless this process is a fork of the process of the trace."""
@@ -149,24 +167,36 @@ class _Record:
 
     Args:
         ranges: The ranges and marks, which may have been heard before.
+
+    Attributes:
+        lack: What the trace lacks, in words; an empty text before the end, and if the trace has everything.
     """
 
     def __init__(self, ranges: TracedRanges) -> None:
-        try:
-            self._trace = runtime().beginTrace()
-        except BaseException:
-            change_listener(lambda _: ranges.profiler)
-            raise
-        self._memory = _History(self._trace)
+        self.lack = ""
         self._ranges = ranges
-        ranges.follow(self._trace)
+        with ExitStack() as undo:
+            undo.callback(self._hear_no_ranges)
+            self._trace = runtime().beginTrace()
+            undo.callback(self._trace.end, ())
+            self._memory = _History(self._trace)
+            undo.callback(self._memory.stop)
+            ranges.follow(self._trace)
+            undo.pop_all()
+
+    def _hear_no_ranges(self) -> None:
+        change_listener(lambda _: self._ranges.profiler)
 
     def end(self) -> bytes:
         """End the record, and return the content of the file."""
-        change_listener(lambda _: self._ranges.profiler)
-        memory = self._memory.end()
-        used = {current_device(), *(each.device for each in memory if each.reserved)}
-        work = self._trace.end(sorted(used))
+        self._hear_no_ranges()
+        used = {current_device()}
+        try:
+            memory = self._memory.end()
+            used.update(each.device for each in memory if each.reserved)
+        finally:
+            work = self._trace.end(sorted(used))
+        self.lack = self._memory.lack
         names = [get_device_name(device) for device in range(device_count())]
         return document(names, work, self._ranges.found, memory)
 
@@ -176,36 +206,85 @@ class _History:
 
     Args:
         trace: The trace, whose clock gives the times.
+
+    Attributes:
+        lack: Which events are missing, in words; an empty text before the end, and if no events are missing.
     """
 
     def __init__(self, trace: Trace) -> None:
+        self.lack = ""
         self._trace = trace
         own = ledger()
         self._requests = history_requests()
         self._is_own = not own.records_history()
-        if self._is_own:
-            own.record_history(Stacks.NONE, _MOST_EVENTS, 0, True)
-        self._begin = time.time_ns() // 1000
-        moment = trace.now()
-        devices = range(device_count())
-        self._found = [Memory(each, moment, _requested(each), memory_reserved(each)) for each in devices]
+        try:
+            if self._is_own:
+                own.record_history(Stacks.NONE, _MOST_EVENTS, 0, True)
+            self._begin = time.time_ns() // 1000
+            moment = trace.now()
+            devices = range(device_count())
+            # After the begin: so no event counts here that is not in the history.
+            self._counts = [_counts(each) for each in devices]
+            self._found = [Memory(each, moment, _requested(each), memory_reserved(each)) for each in devices]
+        except BaseException:
+            self.stop()
+            raise
 
     def end(self) -> list[Memory]:
         """End the record, and return the memory of each device at the beginning and after each event."""
-        own = ledger()
-        histories = own.snapshot(None, True)[1]
-        if self._is_own and history_requests() == self._requests:
-            own.stop_history()
-        found = self._found
-        for last, history in zip(found.copy(), histories, strict=True):
+        counts = [_counts(each) for each in range(device_count())]
+        try:
+            histories = ledger().snapshot(None, True)[1]
+        finally:
+            is_own = self.stop()
+        found, missing = self._found, []
+        for last, history, before, after in zip(found.copy(), histories, self._counts, counts, strict=True):
             events = [event for event in history if event["time_us"] >= self._begin]
+            if any(have < end - begin for have, begin, end in zip(_counted(events), before, after, strict=True)):
+                missing.append(f"cuda:{last.device}")
             moments = self._trace.moments([event["time_us"] * 1000 for event in events])
             for event, moment in zip(events, moments, strict=True):
                 size, action = event["size"], event["action"]
                 requested = last.requested + size * _REQUESTED.get(action, 0)
                 last = Memory(last.device, moment, requested, last.reserved + size * _RESERVED.get(action, 0))
                 found.append(last)
+        if missing:
+            why = _TOO_LONG.format(_MOST_EVENTS) if is_own else _KEPT_TOO_LITTLE
+            self.lack = f"The trace lacks events of the memory of {', '.join(missing)}, so its bytes are wrong. {why}"
         return found
+
+    def stop(self) -> bool:
+        """End the history, unless the program wants one; return whether the history was that of the trace alone."""
+        is_own = self._is_own and history_requests() == self._requests
+        if is_own:
+            ledger().stop_history()
+        return is_own
+
+
+def _counts(device: int) -> tuple[int, ...]:
+    """Return the figures of a device that only grow, and that :func:`_counted` counts in a history."""
+    stats = memory_stats(device)
+    return tuple(
+        stats[name]
+        for name in (
+            "allocation.all.allocated",
+            "allocation.all.freed",
+            "reserved_bytes.all.allocated",
+            "reserved_bytes.all.freed",
+        )
+    )
+
+
+def _counted(events: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Return how much the events of a history add to the figures of :func:`_counts`."""
+    signs = [_REQUESTED.get(event["action"], 0) for event in events]
+    changes = [event["size"] * _RESERVED.get(event["action"], 0) for event in events]
+    return (
+        signs.count(1),
+        signs.count(-1),
+        sum(change for change in changes if change > 0),
+        -sum(change for change in changes if change < 0),
+    )
 
 
 def _requested(device: int) -> int:

@@ -85,7 +85,8 @@ class check(Scope):
 
     Raises:
         OSError: The block is entered, and the file in ``TCUDA_SANITIZER_SUPPRESSIONS`` cannot be read.
-        RuntimeError: The block is entered, and the runtime in use cannot look for races; or a block is entered twice.
+        RuntimeError: The block is entered, and the runtime in use cannot look for races, or a tool hears of all arrays
+            (``TCUDA_NVTX_MEMORY``); or a block is entered twice.
         TypeError: ``mode`` is not a text, ``report`` is not a report, or ``possible`` is not a bool.
         ValueError: ``mode`` is none of the three, or a line of the file of suppressions is wrong.
 

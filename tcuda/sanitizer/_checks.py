@@ -98,7 +98,8 @@ class ActiveCheck:
 
         Raises:
             OSError: The file of suppressions cannot be read.
-            RuntimeError: The runtime in use cannot look for races.
+            RuntimeError: The runtime in use cannot look for races, or a tool hears of all arrays
+                (``TCUDA_NVTX_MEMORY``).
             ValueError: A line of the file of suppressions is wrong.
         """
         global _active

@@ -16,7 +16,7 @@ from tcuda._base.scope import undone_by
 from tcuda._process import captured_lines
 from tcuda._process.fork import call_in_child
 from tcuda._process.initialization import add_step
-from tcuda._process.ledger import ledger_if_any
+from tcuda._process.ledger import hearing_tool, ledger_if_any
 from tcuda.sanitizer._mpi_calls import MpiCalls
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def start(on_race: Callable[[_core.Race], object], refused: Callable[[RuntimeErr
             returns whether initialisation goes on without a detector.
 
     Raises:
-        RuntimeError: The runtime in use cannot look for races.
+        RuntimeError: The runtime in use cannot look for races, or a tool hears of all arrays.
     """
     global _started
     with _lock:
@@ -155,6 +155,12 @@ def _attach(cuda: Runtime) -> None:
     ledger = ledger_if_any()
     assert ledger is not None
     assert _started is not None
+    tool = hearing_tool()
+    if tool:
+        raise RuntimeError(
+            f"The tool {tool} hears of all arrays, because TCUDA_NVTX_MEMORY is 1. tcuda reports its memory to one "
+            "listener at a time. Remove the variable to look for races."
+        )
     _is_attached = True  # first, because a signal handler may raise
     captured_lines.check(on=True)
     _watch_races(cuda, _started.detector)

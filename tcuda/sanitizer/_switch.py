@@ -52,7 +52,8 @@ class CUDASanitizer:
 
         Raises:
             OSError: The file of suppressions cannot be read.
-            RuntimeError: The runtime in use cannot look for races.
+            RuntimeError: The runtime in use cannot look for races, or a tool hears of all arrays
+                (``TCUDA_NVTX_MEMORY``).
             ValueError: A line of the file of suppressions is wrong.
 
         Example:
@@ -124,7 +125,7 @@ def enable_cuda_sanitizer() -> None:
 
     Raises:
         OSError: The file of suppressions cannot be read.
-        RuntimeError: The runtime in use cannot look for races.
+        RuntimeError: The runtime in use cannot look for races, or a tool hears of all arrays (``TCUDA_NVTX_MEMORY``).
         ValueError: A line of the file of suppressions is wrong.
 
     Example:
@@ -156,7 +157,7 @@ def enable(mode: Literal["raise", "warn", "collect"] = "raise", *, possible: boo
 
     Raises:
         OSError: The file of suppressions cannot be read.
-        RuntimeError: The runtime in use cannot look for races.
+        RuntimeError: The runtime in use cannot look for races, or a tool hears of all arrays (``TCUDA_NVTX_MEMORY``).
         TypeError: ``mode`` is not a text, or ``possible`` is not a bool.
         ValueError: ``mode`` is none of the three, or a line of the file of suppressions is wrong.
 

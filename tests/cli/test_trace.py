@@ -60,6 +60,15 @@ class TestTrace:
         ]
         assert sum(name.startswith("cuda:") for name in names) == 3
 
+    def test_a_lack_of_events_is_told(self, tcuda_command: Any) -> None:
+        code = "import tcuda; tcuda.memory._record_memory_history(); tcuda.xp.ones(3); "
+        code += "tcuda.memory._record_memory_history(None)"
+        done = tcuda_command("trace", "-c", code)
+        assert done.returncode == 0, done.stderr
+        *_, lack, wrote = done.stderr.splitlines()
+        assert lack.startswith("The trace lacks events of the memory of cuda:0, so its bytes are wrong. ")
+        assert wrote.startswith("Wrote trace.json")
+
     def test_a_program_without_devices_has_no_timeline(self, tcuda_command: Any, tmp_path: Path) -> None:
         done = tcuda_command("trace", "-c", "pass")
         assert done.returncode == 3

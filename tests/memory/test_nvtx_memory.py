@@ -93,3 +93,40 @@ def test_another_value_is_an_error_that_says_what_is_allowed(run_python: RunPyth
 def test_arrays_do_not_touch_each_other(run_python: RunPython, tool: str) -> None:
     code = "a, b = xp.empty(512, 'uint8'), xp.empty(512, 'uint8'); say(abs(a.data.ptr - b.data.ptr))"
     assert [line for line in heard(run_python, tool, code) if line.isdigit()] == ["1024"]
+
+
+REASON = r"hears of all arrays, because TCUDA_NVTX_MEMORY is 1\. .* Remove the variable to look for races\."
+
+
+@pytest.mark.wings
+def test_a_check_for_races_says_that_a_tool_hears_of_the_arrays(run_python: RunPython, tool: str) -> None:
+    code = """
+try:
+    with tcuda.sanitizer.check():
+        xp.ones(3)
+except RuntimeError as error:
+    say(f"refused: {error}")
+x = xp.empty(1000, dtype="uint8")
+"""
+    lines = heard(run_python, tool, "tcuda.init()\n" + code)
+    assert re.fullmatch(f"refused: The tool {tool} {REASON}", lines[0])
+    assert any(line.startswith("region 1 1000 ") for line in lines)
+
+
+@pytest.mark.wings
+def test_the_race_detector_of_the_environment_stays_off_with_a_warning(run_python: RunPython, tool: str) -> None:
+    code = "import warnings; warnings.simplefilter('always'); x = xp.empty(1000, dtype='uint8')"
+    lines = heard(run_python, tool, code, TCUDA_SANITIZER="1")
+    (warning,) = (line for line in lines if "RuntimeWarning" in line)
+    assert re.search(f"The race detector stays off: The tool {tool} {REASON}", warning)
+    assert any(line.startswith("region 1 1000 ") for line in lines)
+
+
+@pytest.mark.wings
+def test_the_race_detector_works_if_the_tool_does_not_hear(run_python: RunPython, tool: str) -> None:
+    code = """
+with tcuda.sanitizer.check() as report:
+    xp.ones(3)
+say(report.operations > 0)
+"""
+    assert heard(run_python, tool, code, TOOL_REFUSES="1") == ["True"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -565,6 +567,138 @@ def test_a_signal_handler_that_raises_leaves_the_pool_awake(monkeypatch: pytest.
         tcuda.memory.sleep()
     assert not tcuda.memory.is_asleep()
     assert int(x[999]) == 999
+
+
+@pytest.mark.skipif(tcuda.device_count() < 2, reason="needs two devices")
+class TestAPoolThatALaterDeviceRefuses:
+    """The pool is awake again on the earlier devices, or the error says where the pool is still asleep."""
+
+    @pytest.fixture
+    def pool(self) -> Iterator[Any]:
+        """Yield a pool with 64 MiB on the first device, and with memory on the second one that cannot sleep."""
+        made = tcuda.MemPool()
+        with tcuda.use_mem_pool(made):
+            self.x = xp.arange(8 * MIB)
+        tcuda.memory._set_allocator_settings("expandable_segments:False")
+        try:
+            with tcuda.device(1), tcuda.use_mem_pool(made):
+                self.y = xp.arange(10)
+        finally:
+            tcuda.memory._set_allocator_settings("")
+        yield made
+        tcuda.set_per_process_memory_fraction(1.0)
+        made.wake()
+        del self.x, self.y
+
+    @staticmethod
+    def leave(size: int, pool: Any) -> None:
+        """Leave ``size`` bytes of the first device to this process, once ``pool`` is asleep."""
+        tcuda.empty_cache()  # or else a wake would find this memory
+        own = sum(segment["total_size"] for segment in pool.snapshot() if segment["device"] == 0)
+        others = tcuda.memory_reserved() - own
+        tcuda.set_per_process_memory_fraction((others + size + 512) / tcuda.mem_get_info()[1])
+
+    @staticmethod
+    def refused(pool: Any) -> RuntimeError:
+        """Return the error of ``pool.sleep()``, without the frames, which would keep the pool."""
+        try:
+            pool.sleep()
+        except RuntimeError as error:
+            return error.with_traceback(None)
+        raise AssertionError("The pool sleeps.")
+
+    def test_is_awake_with_its_contents(self, pool: Any) -> None:
+        message = str(self.refused(pool))
+        assert message.startswith("MemPool.sleep() cannot be done on cuda:1: ")
+        assert "asleep" not in message
+        assert not pool.is_asleep
+        assert int(self.x[-1]) == 8 * MIB - 1
+
+    def test_says_how_much_memory_a_wake_lacks(self, pool: Any) -> None:
+        self.leave(48 * MIB, pool)
+        words = (
+            r"(?s)cannot be done on cuda:1: .*The pool is still asleep on cuda:0.*MemPool\.wake\(\) needs \d+\.00 MiB "
+            r"on GPU 0, and .* leaves 48\.00 MiB: \d+\.00 MiB are missing"
+        )
+        error = self.refused(pool)
+        assert type(error) is RuntimeError
+        assert re.search(words, str(error))
+        assert pool.is_asleep
+        assert (0, pool.id) in asleep
+        tcuda.set_per_process_memory_fraction(1.0)
+        pool.wake()
+        assert int(self.x[-1]) == 8 * MIB - 1
+
+    def test_asks_callbacks_for_room(self, pool: Any) -> None:
+        cache = [xp.zeros(64 * MIB, "uint8")]
+        self.leave(48 * MIB, pool)
+
+        def drop(device: int, size: int) -> bool:
+            return bool(cache) and cache.pop() is not None
+
+        with tcuda.memory.on_out_of_memory(drop), pytest.raises(RuntimeError, match="expandable segments"):
+            pool.sleep()
+        assert not pool.is_asleep
+        assert not cache
+
+    def test_says_that_dropped_contents_are_gone(self, pool: Any) -> None:
+        with pytest.raises(RuntimeError, match=r"expandable segments(?s:.*)cuda:0 have lost their contents"):
+            pool.sleep(keep=False)
+        assert not pool.is_asleep
+
+    def test_says_why_the_driver_does_not_wake(self, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        known = module.ledger()
+
+        class Ledger:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(known, name)
+
+            def wake(self, *arguments: Any) -> NoReturn:
+                raise tcuda.AcceleratorError(46, "mapping memory that wakes; the memory is asleep")
+
+        with monkeypatch.context() as context:
+            context.setattr(_sleep, "ledger", Ledger)
+            with pytest.raises(RuntimeError, match=r"cuda:1(?s:.*)still asleep on cuda:0.*mapping memory that wakes"):
+                pool.sleep()
+        assert pool.is_asleep
+
+    def test_says_where_a_driver_that_failed_twice_leaves_the_pool_asleep(
+        self, pool: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        known = module.ledger()
+
+        class Ledger:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(known, name)
+
+            def sleep(self, *arguments: Any) -> NoReturn:
+                known.sleep(*arguments)
+                raise tcuda.AcceleratorError(46, "unmapping memory that falls asleep; the memory is asleep")
+
+        with monkeypatch.context() as context:
+            context.setattr(_sleep, "ledger", Ledger)
+            error = self.refused(pool)
+        assert isinstance(error, tcuda.AcceleratorError)
+        assert "The pool is still asleep on cuda:0, and MemPool.wake() can be called later: " in error.details
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+        assert pool.is_asleep
+
+    def test_keeps_the_error_of_a_signal_handler(self, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        known = module.ledger()
+
+        class Ledger:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(known, name)
+
+            def sleep(self, *arguments: Any) -> NoReturn:
+                known.sleep(*arguments)
+                raise KeyboardInterrupt
+
+        self.leave(48 * MIB, pool)
+        with monkeypatch.context() as context:
+            context.setattr(_sleep, "ledger", Ledger)
+            with pytest.raises(KeyboardInterrupt, match=r"still asleep on cuda:0.* MiB are missing"):
+                pool.sleep()
 
 
 def test_operations_ask_for_no_addresses_once_a_pool_that_slept_has_ended() -> None:

@@ -11,9 +11,12 @@ import pytest
 import tcuda
 from support.timelines import needs_timelines
 from tcuda import nvtx, xp
+from tcuda._process.ledger import ledger
+from tcuda._runtime import runtime
+from tcuda.profiler import _trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     Trace = Callable[[Callable[[], object]], list[dict[str, Any]]]
@@ -242,6 +245,148 @@ class TestMemory:
     def test_the_history_of_a_trace_ends_with_it(self, trace: Trace) -> None:
         trace(lambda: xp.zeros(1000))
         assert tcuda.memory._snapshot()["device_traces"][tcuda.current_device()] == []
+
+
+def missing_on(device: int, *words: str) -> str:
+    return rf"(?s)lacks events of the memory of cuda:{device}\b.*{'.*'.join(words)}"
+
+
+class TestMissingEvents:
+    """A history of the program keeps what the program asked for, and a trace says what is missing."""
+
+    @pytest.fixture(autouse=True)
+    def no_history(self) -> Iterator[None]:
+        yield
+        tcuda.memory._record_memory_history(None)
+
+    @staticmethod
+    def work() -> None:
+        x = xp.zeros(1000)
+        y = xp.zeros(1000)
+        del x, y
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"enabled": "state"}, {"max_entries": 2}, {"skip_actions": ["alloc"]}, {"skip_actions": ["free_requested"]}],
+        ids=str,
+    )
+    def test_of_a_history_that_keeps_too_little_are_told(self, trace: Trace, options: dict[str, Any]) -> None:
+        tcuda.memory._record_memory_history(**options)
+        with pytest.warns(RuntimeWarning, match=missing_on(0, "_record_memory_history", "max_entries")) as told:
+            events = trace(self.work)
+        assert told[0].filename == __file__
+        assert len(told) == 1
+        assert events
+
+    def test_of_segments_are_told(self, trace: Trace) -> None:
+        tcuda.memory._record_memory_history(skip_actions=["segment_alloc", "segment_map"])
+        tcuda.empty_cache()
+        with pytest.warns(RuntimeWarning, match=missing_on(0)):
+            trace(lambda: xp.zeros(100 << 20, "uint8"))
+
+    def test_of_a_history_that_ends_or_begins_again_in_the_block_are_told(self, trace: Trace) -> None:
+        def end() -> None:
+            self.work()
+            tcuda.memory._record_memory_history(None)
+
+        def begin_again() -> None:
+            self.work()
+            tcuda.memory._record_memory_history(clear_history=True)
+
+        for change in (end, begin_again):
+            with pytest.warns(RuntimeWarning, match=missing_on(0)):
+                trace(change)
+
+    def test_of_a_long_trace_are_told(self, trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_trace, "_MOST_EVENTS", 2)
+        with pytest.warns(RuntimeWarning, match=missing_on(0, "keeps 2 events", "shorter part")):
+            trace(self.work)
+
+    def test_that_the_graph_of_memory_does_not_use_are_not_told(self, trace: Trace) -> None:
+        tcuda.memory._record_memory_history(skip_actions=["free_completed", "snapshot", "oom"], max_entries=6)
+        self.work()  # the trace may replace these events
+        tcuda.empty_cache()
+        trace(self.work)
+
+    def test_are_not_told_if_the_program_resets_its_statistics(self, trace: Trace) -> None:
+        self.work()
+
+        def reset() -> None:
+            tcuda.reset_accumulated_memory_stats()
+            self.work()
+
+        trace(reset)
+
+    def test_do_not_keep_the_file_from_being_written(self, tmp_path: Path) -> None:
+        file = tmp_path / "out.json"
+        tcuda.memory._record_memory_history("state")
+
+        def fail() -> None:
+            with tcuda.profiler.trace(file):
+                self.work()
+                raise KeyError("mine")
+
+        with pytest.warns(RuntimeWarning), pytest.raises(KeyError, match="mine"):
+            fail()
+        assert file.exists()
+
+
+class TestAFailure:
+    """A trace that fails to begin or to end stays on nowhere."""
+
+    @pytest.fixture
+    def ended(self, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+        """Return the traces of the runtime that have ended."""
+        ended: list[object] = []
+        begin = runtime().beginTrace
+
+        def begin_noted() -> object:
+            made = begin()
+            end = made.end
+            made.end = lambda devices: (ended.append(made), end(devices))[1]  # type: ignore[method-assign]
+            return made
+
+        monkeypatch.setattr(type(runtime()), "beginTrace", lambda _: begin_noted())
+        return ended
+
+    @pytest.mark.parametrize("name", ["memory_reserved", "_History"])
+    def test_to_begin_leaves_nothing_on(
+        self, name: str, tmp_path: Path, ended: list[object], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        nvtx.mark("first")
+        listener = nvtx._listener
+
+        def fail(*_: object) -> None:
+            raise KeyError("mine")
+
+        monkeypatch.setattr(_trace, name, fail)
+        with pytest.raises(KeyError, match="mine"), tcuda.profiler.trace(tmp_path / "out.json"):
+            pytest.fail("the block ran")
+        assert nvtx._listener is listener
+        assert len(ended) == 1
+        assert not ledger().records_history()
+
+    def test_to_end_leaves_nothing_on(
+        self, tmp_path: Path, ended: list[object], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        listener = nvtx._listener
+
+        class Ledger:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(ledger(), name)
+
+            def snapshot(self, *_: object) -> None:
+                raise MemoryError
+
+        def fail() -> None:
+            with tcuda.profiler.trace(tmp_path / "out.json"):
+                monkeypatch.setattr(_trace, "ledger", Ledger)
+
+        with pytest.raises(MemoryError):
+            fail()
+        assert nvtx._listener is listener
+        assert len(ended) == 1
+        assert not ledger().records_history()
 
 
 class TestFile:

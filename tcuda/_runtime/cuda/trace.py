@@ -55,12 +55,12 @@ class CudaTrace:
             for kind in self._kinds:
                 cupti.activity_enable(kind)
                 enabled.append(kind)
+            self._ahead = self.now() - time.time_ns()
+            """The difference between CUPTI's clock and that of the host, in nanoseconds."""
         except cupti.cuptiError as error:
             for kind in enabled:
                 cupti.activity_disable(kind)
             raise RuntimeError(f"CUPTI cannot record a trace: {error}. Another profiler may use CUPTI.") from error
-        self._ahead = self.now() - time.time_ns()
-        """The difference between CUPTI's clock and that of the host, in nanoseconds."""
 
     def now(self) -> int:
         """Return the time in nanoseconds on CUPTI's clock."""
@@ -77,12 +77,14 @@ class CudaTrace:
     def end(self, devices: Sequence[int]) -> list[TracedWork]:
         """Wait for ``devices``, end the trace, and return what the trace has."""
         cupti = self._cupti
-        for device in devices:
-            self._synchronize(device)
-        end = self.now()
-        for kind in self._kinds:
-            cupti.activity_disable(kind)
-        cupti.activity_flush_all(_ALL)
+        try:
+            for device in devices:
+                self._synchronize(device)
+        finally:
+            end = self.now()
+            for kind in self._kinds:
+                cupti.activity_disable(kind)
+            cupti.activity_flush_all(_ALL)
         found = map(self._work, self._records)
         return [work for work in found if work is not None and work.start < end]
 

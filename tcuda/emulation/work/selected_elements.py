@@ -90,11 +90,10 @@ def _axes_of(item: Any) -> int:
 def _places(numbers: Addresses, length: int) -> tuple[Addresses, Any]:
     """Return the different places that ``numbers`` name, and the numbers as an index of these places.
 
-    Raises:
-        IndexError: A number is beyond the axis.
+    Numbers beyond the axis are beyond the places too. NumPy refuses such an index, unless it selects nothing.
     """
     if numbers.size and not -length <= int(numbers.min()) <= int(numbers.max()) < length:
-        raise IndexError(f"a number of an index is beyond an axis of {length} elements")
+        return np.zeros(1, np.intp), np.ones(numbers.shape, np.intp)[()]
     chosen, places = np.unique(np.where(numbers < 0, numbers + length, numbers), return_inverse=True)
     return chosen, places.reshape(numbers.shape)[()]
 
@@ -146,7 +145,12 @@ def _of_flat(host: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> Addresses:
     return moved(host, lambda places: np.take(places, numbers))
 
 
+_NOTHING: Addresses = np.zeros(0, np.intp)
+
+
 def _put(a: Any, ind: Any, v: Any, mode: str = "wrap") -> Selected:
+    if np.size(v) == 0:
+        return {id(a): _NOTHING}
     if mode == "wrap":
         ind = arithmetic.wrapped(ind, a.size)
     return {id(a): moved(a, lambda places: np.take(places, ind, mode=mode))}  # type: ignore[call-overload]
@@ -164,8 +168,10 @@ def _place(arr: Any, mask: Any, vals: Any) -> Selected:
 
 
 def _putmask(a: Any, mask: Any, values: Any) -> Selected:
+    if np.size(values) == 0:
+        return {id(a): _NOTHING}
     used = {id(a): moved(a, lambda places: np.extract(mask, places))}
-    if isinstance(values, np.ndarray) and values.size:
+    if isinstance(values, np.ndarray):
         used[id(values)] = _of_flat(values, np.flatnonzero(mask) % values.size)
     return used
 
@@ -174,7 +180,8 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     mask = np.broadcast_to(where, dst.shape)
     used = {id(dst): of_mask(dst, mask)}
     if isinstance(src, np.ndarray):
-        used[id(src)] = of_mask(src, mask)
+        more = max(0, src.ndim - dst.ndim)  # axes of one element, which NumPy leaves out
+        used[id(src)] = of_mask(src.reshape(src.shape[more:]), mask)
     return used
 
 

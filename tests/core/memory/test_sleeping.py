@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 import tcuda
 from support.core import for_tests
+from support.folders import REPOSITORY
 from support.peer import read, write
 from tcuda import _core
 from tcuda._base.statuses import Status
 
 if TYPE_CHECKING:
+    from support.fixture_types import OutputOf
     from tcuda._runtime.protocol import Runtime
 
 MIB = 1 << 20
@@ -249,3 +253,33 @@ def test_a_pool_stays_awake_if_the_host_has_no_memory_for_the_contents(runtime: 
     program.wake()
     program.mark_again()
     program.end()
+
+
+@pytest.mark.parametrize(
+    ("ending", "unlocked"), [("", 2), ("program.ledger.close()", 0), ("program.ledger.abandon()", 0)]
+)
+def test_a_ledger_may_end_while_its_pools_sleep(output_of: OutputOf, ending: str, unlocked: int) -> None:
+    """The driver may wait for a function that needs Python's lock. At the end of the process, nothing calls it."""
+    program = f"""
+import faulthandler
+from tcuda._core import for_tests
+from tcuda._process.lazy import cuda, init
+from tcuda._runtime import runtime
+from test_sleeping import Program
+faulthandler.dump_traceback_later(60, exit=True)  # ends a deadlock
+init()
+driver = for_tests.FaultyDriver(cuda.memoryDriver())
+program = Program(runtime(), driver)
+pool = (0, program.ledger.next_pool())
+program.ledger.create_pool(0, pool, None, True, False)
+program.take(3 << 20, pool)
+program.take(3 << 20)
+program.sleep(pool)
+program.sleep()
+driver.meanwhile(lambda: sum(range(1000)))
+{ending}
+del program
+print(driver.successes("host_register"), driver.successes("host_unregister"))
+"""
+    folders = os.pathsep.join(map(str, (Path(__file__).parent, REPOSITORY / "tests")))
+    assert output_of(program, PYTHONPATH=folders) == f"2 {unlocked}"

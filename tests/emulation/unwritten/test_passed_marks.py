@@ -136,6 +136,23 @@ def test_assigned_elements_have_the_marks_of_the_value(xp: Any, runtime: Emulate
     assert marks_of(runtime, target).tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda xp, x: x.__setitem__((xp.zeros((0, 1), int), xp.asarray([99])), 1),
+        lambda xp, x: xp.put(x, xp.asarray([2]), xp.zeros(0)),
+        lambda xp, x: xp.put(x, xp.asarray([99]), xp.zeros(0), mode="raise"),
+        lambda xp, x: xp.putmask(x, xp.ones((4, 6), bool), xp.zeros(0)),
+    ],
+)
+def test_a_write_of_no_elements_ends_no_marks(
+    write: Callable[[Any, Any], Any], xp: Any, runtime: EmulatedRuntime, unwritten: Any
+) -> None:
+    x = xp.empty((4, 6))
+    write(xp, x)
+    assert marks_of(runtime, x).all()
+
+
 def test_a_write_ends_the_marks(xp: Any, runtime: EmulatedRuntime, unwritten: Any) -> None:
     x = half_written(xp)
     x.fill(1)

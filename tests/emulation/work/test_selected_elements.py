@@ -76,6 +76,7 @@ _INDICES = {
     "slice and array": (slice(None, None, -2), [6, 1]),
     "new axis": (None, [2, 5]),
     "nothing": np.zeros(0, int),
+    "nothing, and a number beyond an axis": (np.zeros((0, 1), int), [99]),
 }
 
 
@@ -177,6 +178,10 @@ def test_functions_that_select(
         (lambda x: xp.putmask(x, xp.asarray(_MASK), xp.ones((_ROWS, _COLUMNS))), lambda n: n[_MASK]),
         (lambda x: xp.copyto(x, xp.ones(_COLUMNS), where=xp.asarray(_MASK)), lambda n: n[_MASK]),
         (lambda x: xp.fill_diagonal(x, 3), np.diagonal),
+        (lambda x: xp.put(x, xp.asarray([3]), xp.ones(0)), lambda n: ()),
+        (lambda x: xp.put(x, xp.asarray([999]), xp.ones(0), mode="raise"), lambda n: ()),
+        (lambda x: xp.putmask(x, xp.asarray(_MASK), xp.ones(0)), lambda n: ()),
+        (lambda x: xp.copyto(x, xp.ones((1, 1, _COLUMNS)), where=xp.asarray(_MASK)), lambda n: n[_MASK]),
     ],
 )
 def test_functions_that_write(
@@ -263,6 +268,8 @@ INDICES: dict[str, Any] = {
     "a mask of rows": (_MASK[:, 0], slice(0, 2)),
     "a mask behind an array": (ROWS[:1], _MASK[0]),
     "a true value": (True, ROWS),
+    "no result, and a number beyond an axis": (np.zeros((0, 1), np.int64), np.array([99, 0])),
+    "a mask of nothing, and a number beyond an axis": (np.zeros(_ROWS, bool), slice(0, 3), np.array([7])),
 }
 
 

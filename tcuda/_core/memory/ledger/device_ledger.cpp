@@ -36,6 +36,7 @@ DeviceLedger::~DeviceLedger() {
     imported_.close_everything();
     external_.free_everything();
     native_.free_everything();
+    pools_.drop_contents();
 }
 
 // Allocating

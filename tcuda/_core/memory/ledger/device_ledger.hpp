@@ -273,8 +273,8 @@ private:
     GraphHolds holds_{device_, observer_, live_, waits_, checkpoint_};
     Reclaimer reclaimer_{settings_, shutdown_, native_,   pools_,      external_,  reported_,
                          limit_,    streams_,  progress_, checkpoint_, statistics_};
-    Sleeper sleeper_{device_, driver_,   native_,   pools_,     external_,  live_,
-                     limit_,  captures_, progress_, reclaimer_, statistics_};
+    Sleeper sleeper_{device_, driver_, shutdown_, native_,   pools_,     external_,
+                     live_,   limit_,  captures_, progress_, reclaimer_, statistics_};
 };
 
 } // namespace tcuda

@@ -54,6 +54,8 @@ private:
 } // namespace
 
 HostCopy::~HostCopy() {
+    if (shutdown_.is_closed() || shutdown_.is_abandoned()) // the driver may be gone
+        return;
     for (const Chunk &chunk : chunks_)
         if (driver_.host_unregister(chunk.address) == success) // memory that is still locked must stay
             unmap_host_pages(chunk.address, chunk.size);

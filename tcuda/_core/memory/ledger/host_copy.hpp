@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "driver/driver.hpp"
+#include "memory/ledger/shutdown.hpp"
 
 namespace tcuda {
 
 // A copy of ranges of device memory, in page-locked memory of the host that belongs to the copy alone. The host memory
-// goes back to the system when the object ends. Every function, and the destructor, is called without the lock of a
-// ledger and without Python's lock.
+// goes back to the system when the object ends, unless the process ends too. Every function, and the destructor, is
+// called without the lock of a ledger and without Python's lock.
 class HostCopy {
 public:
     struct Range {
@@ -18,7 +19,8 @@ public:
         std::size_t size;
     };
 
-    HostCopy(int device, Driver &driver) : device_(device), driver_(driver) {}
+    HostCopy(int device, Driver &driver, const Shutdown &shutdown)
+        : device_(device), driver_(driver), shutdown_(shutdown) {}
     ~HostCopy();
     HostCopy(const HostCopy &) = delete;
     HostCopy &operator=(const HostCopy &) = delete;
@@ -47,6 +49,7 @@ private:
 
     const int device_;
     Driver &driver_;
+    const Shutdown &shutdown_;
     std::vector<Chunk> chunks_;
     std::vector<Part> parts_; // in ascending order
 };

@@ -107,6 +107,13 @@ public:
     // any more. The caller destroys the removed pools without the lock, because a pool may own a library.
     void remove_unused(const AnnouncedStreams &streams, std::vector<std::unique_ptr<Pool>> &removed);
 
+    // Drops the contents of the pools that are asleep. Called when the ledger ends, without Python's lock.
+    void drop_contents() {
+        common_.contents = nullptr;
+        for (const auto &[key, pool] : private_)
+            pool->contents = nullptr;
+    }
+
 private:
     CachingAllocator &native_;
     Pool common_;

@@ -32,6 +32,23 @@ void keep_only(std::vector<Pool *> &pools, Pool::Rest rest) {
                 pools.end());
 }
 
+// Copies of the memory of pools that are moving. The last references end without the lock, also after a failure.
+class Copies {
+public:
+    explicit Copies(Lock &lock) : lock_(lock) {}
+    ~Copies() {
+        const Unlocked unlocked(lock_);
+        of_pools.clear();
+    }
+    Copies(const Copies &) = delete;
+    Copies &operator=(const Copies &) = delete;
+
+    std::vector<std::shared_ptr<HostCopy>> of_pools; // null for a pool without contents
+
+private:
+    Lock &lock_;
+};
+
 } // namespace
 
 // A time in which pools are moving. At the end, the pools are what they were, or what end_as() says. Constructed and
@@ -98,10 +115,12 @@ Sleeper::Refusal Sleeper::sleep(Lock &lock, PoolId id, bool keep, const std::vec
     if (std::any_of(move.heaps.begin(), move.heaps.end(), [](const Heap *heap) { return heap->segments != 0; }))
         return Refusal::segments;
 
-    std::vector<std::shared_ptr<HostCopy>> copies(move.pools.size());
+    Copies made(lock);
+    auto &copies = made.of_pools;
+    copies.resize(move.pools.size());
     std::vector<std::vector<HostCopy::Range>> ranges(move.pools.size());
     for (std::size_t at = 0; keep && at < copies.size(); ++at) {
-        copies[at] = std::make_shared<HostCopy>(device_, driver_);
+        copies[at] = std::make_shared<HostCopy>(device_, driver_, shutdown_);
         ranges[at] = contents(*move.pools[at]);
     }
     bool lacks_host = false;
@@ -109,8 +128,6 @@ Sleeper::Refusal Sleeper::sleep(Lock &lock, PoolId id, bool keep, const std::vec
         const Unlocked unlocked(lock);
         for (std::size_t at = 0; status == success && at < copies.size(); ++at)
             status = copies[at]->take(ranges[at], &lacks_host);
-        if (status != success)
-            copies.clear();
     }
     if (lacks_host)
         throw HostMemoryError(status);
@@ -122,9 +139,6 @@ Sleeper::Refusal Sleeper::sleep(Lock &lock, PoolId id, bool keep, const std::vec
         move.end_as(Pool::Rest::asleep);
         for (std::size_t at = 0; at < copies.size(); ++at)
             move.pools[at]->contents = std::move(copies[at]);
-    } else {
-        const Unlocked unlocked(lock);
-        copies.clear();
     }
     if (status != success)
         throw DriverError(status, asleep ? "unmapping memory that falls asleep; the memory is asleep"
@@ -222,7 +236,8 @@ bool Sleeper::wake(Lock &lock, PoolId id, Lack *lack, Refusal *refusal) {
     if (status != success)
         throw DriverError(status, "mapping memory that wakes; the memory is asleep");
 
-    std::vector<std::shared_ptr<HostCopy>> copies;
+    Copies kept(lock);
+    auto &copies = kept.of_pools;
     std::vector<std::vector<HostCopy::Range>> ranges;
     for (const Pool *pool : move.pools) {
         copies.push_back(pool->contents);
@@ -242,8 +257,6 @@ bool Sleeper::wake(Lock &lock, PoolId id, Lack *lack, Refusal *refusal) {
     move.end_as(Pool::Rest::awake);
     for (Pool *pool : move.pools)
         pool->contents = nullptr;
-    const Unlocked unlocked(lock);
-    copies.clear(); // the last references
     return true;
 }
 

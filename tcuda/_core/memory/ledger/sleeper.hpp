@@ -14,6 +14,7 @@
 #include "memory/ledger/memory_limit.hpp"
 #include "memory/ledger/pools.hpp"
 #include "memory/ledger/reclaimer.hpp"
+#include "memory/ledger/shutdown.hpp"
 #include "memory/ledger/stream_progress.hpp"
 #include "memory/records/statistics.hpp"
 #include "threads/lock.hpp"
@@ -38,11 +39,12 @@ public:
         bool limited = false;
     };
 
-    Sleeper(int device, Driver &driver, CachingAllocator &native, Pools &pools, ExternalMemory &external,
-            LiveBlocks &live, MemoryLimit &limit, Captures &captures, StreamProgress &progress, Reclaimer &reclaimer,
-            Statistics &statistics)
-        : device_(device), driver_(driver), native_(native), pools_(pools), external_(external), live_(live),
-          limit_(limit), captures_(captures), progress_(progress), reclaimer_(reclaimer), statistics_(statistics) {}
+    Sleeper(int device, Driver &driver, const Shutdown &shutdown, CachingAllocator &native, Pools &pools,
+            ExternalMemory &external, LiveBlocks &live, MemoryLimit &limit, Captures &captures,
+            StreamProgress &progress, Reclaimer &reclaimer, Statistics &statistics)
+        : device_(device), driver_(driver), shutdown_(shutdown), native_(native), pools_(pools), external_(external),
+          live_(live), limit_(limit), captures_(captures), progress_(progress), reclaimer_(reclaimer),
+          statistics_(statistics) {}
     Sleeper(const Sleeper &) = delete;
     Sleeper &operator=(const Sleeper &) = delete;
 
@@ -73,6 +75,7 @@ private:
 
     const int device_;
     Driver &driver_;
+    const Shutdown &shutdown_;
     CachingAllocator &native_;
     Pools &pools_;
     ExternalMemory &external_;
