@@ -78,6 +78,8 @@ def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None
 def test_a_program_without_a_suffix_is_no_library() -> None:
     assert not is_library("/home/user/bin/train")
     assert is_library("<frozen runpy>")
+    assert is_library("scipy/interpolate/_ppoly.pyx")
+    assert is_library("_qhull.pyx")
     names: dict[str, Any] = {"calling_place": calling_place}
     exec(compile("found = calling_place()", "/home/user/bin/train", "exec"), names)
     assert names["found"].filename == "/home/user/bin/train"
