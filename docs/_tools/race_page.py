@@ -6,19 +6,16 @@ of ``docs/sanitize.md``.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from screenshot import ROOT, environment, take
+
 PICTURE = ROOT / "docs/images/sanitize.png"
 NAME = "train.py"
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_SIZE = "1280,1030"
 
 
 def program() -> str:
@@ -27,24 +24,19 @@ def program() -> str:
     return str(code)
 
 
-def main() -> None:
+def main(picture: Path = PICTURE) -> None:
     """Write the picture."""
-    browser = os.environ.get("TCUDA_CHROMIUM") or next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if browser is None:
-        sys.exit(f"The picture needs a Chromium: {', '.join(_BROWSERS)}, or the path in TCUDA_CHROMIUM.")
-    chosen = {name: value for name, value in os.environ.items() if not name.startswith(("TCUDA_", "GITHUB_"))}
-    chosen |= {"CUDA_VISIBLE_DEVICES": ""}
     with tempfile.TemporaryDirectory(prefix="tcuda-page-") as folder:
         page = Path(folder, "page.html")
         Path(folder, NAME).write_text(program())
         command = [sys.executable, "-m", "tcuda", "sanitize", "--html", page.name, NAME]
-        done = subprocess.run(command, cwd=folder, env=chosen, stdout=subprocess.DEVNULL, timeout=120, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, timeout=120, check=False
+        )
         if done.returncode != 1:
             sys.exit(f"tcuda sanitize has found no race: its exit status is {done.returncode}.")
         page.write_text(page.read_text().replace(f"{folder}/", ""))
-        options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--user-data-dir={folder}/profile"]
-        shot = [f"--screenshot={PICTURE}", f"--window-size={_SIZE}", page.as_uri()]
-        subprocess.run([browser, *options, *shot], stderr=subprocess.DEVNULL, timeout=120, check=True)
+        take(page, picture, 1280, 1030)
 
 
 if __name__ == "__main__":

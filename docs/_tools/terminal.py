@@ -6,14 +6,14 @@ The picture is ``docs/images/terminal.svg``. The text of the picture is what the
 from __future__ import annotations
 
 import html
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from screenshot import ROOT, environment
+
 PICTURE = ROOT / "docs/images/terminal.svg"
 NAME = "first.py"
 COMMANDS = (("python", NAME), ("tcuda", "sanitize", NAME))
@@ -36,8 +36,7 @@ def program() -> str:
 
 def transcript() -> list[str]:
     """Return the lines of the terminal: each command, and what the command prints."""
-    chosen = {name: value for name, value in os.environ.items() if not name.startswith(("TCUDA_", "GITHUB_"))}
-    chosen |= {"CUDA_VISIBLE_DEVICES": "", "NO_COLOR": "1", "COLUMNS": "80"}
+    chosen = environment(NO_COLOR="1", COLUMNS="80")
     lines = []
     with tempfile.TemporaryDirectory(prefix="tcuda-terminal-") as folder:
         Path(folder, NAME).write_text(program())

@@ -19,7 +19,7 @@ def doubled_sum(*, wait):
 for wait in (False, True):
     with tcuda.sanitizer.check(mode="collect") as report:
         doubled_sum(wait=wait)
-    print(f"wait={wait}: {len(report)} race")
+    print(f"wait={wait}, races: {len(report)}")
     for race in report:
         print(f"  {race.kind}: line {race.current.stack[0].line} after line {race.previous.stack[0].line}")
         print(f"  {race.missing.sentence}")

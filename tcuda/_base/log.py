@@ -45,6 +45,11 @@ def _found() -> logging.Logger | None:
     return _logger
 
 
+def is_for_debugging(environ: Mapping[str, str]) -> bool:
+    """Return whether ``TCUDA_LOG`` asks for all that helps to find a mistake in tcuda."""
+    return environ.get(VARIABLE, "").strip().lower() == "debug"
+
+
 def print_if_asked(environ: Mapping[str, str]) -> None:
     """Print the events to stderr if ``TCUDA_LOG`` asks for that.
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tcuda._base.tracebacks import place_of_error
+from tcuda._base import log
+from tcuda._base.tracebacks import end_at_program, place_of_error
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _IMPORT = "<frozen importlib"
+_SHORTENED = f"The traceback ends at the line of the program that called tcuda ({log.VARIABLE}=debug shows the rest)."
 _NOUNS = {"-m": "the name of a module", "-c": "code"}
 """The options that name a program, and what comes after each."""
 _IMPORTED = ("tcuda", "_editable_skbc_tcuda")
@@ -329,11 +331,14 @@ def _in_one_line(error: BaseException) -> str:
 
 
 def _print_traceback(error: BaseException) -> None:
-    """Print the traceback without the frames of this module."""
+    """Print the traceback without the frames of this module and, unless TCUDA_LOG is debug, without those of tcuda."""
     with contextlib.suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
+    is_shortened = not log.is_for_debugging(os.environ) and end_at_program(error)
     shown = _of_program(error.__traceback__)
     try:
+        if is_shortened and sys.stderr is not None:
+            print(_SHORTENED, file=sys.stderr)  # first, because the last line is that of the error
         sys.excepthook(type(error), error.with_traceback(shown), shown)
     except SystemExit:
         pass

@@ -11,14 +11,18 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-def end_at_program(error: BaseException) -> None:
+def end_at_program(error: BaseException) -> bool:
     """Take the functions below the last line of the program out of the traceback of an error, if tcuda is among them.
 
     The errors that led to the error lose these functions too. An error that tcuda has caught is left out.
 
     Args:
         error: The error, whose traceback changes.
+
+    Returns:
+        Whether anything was taken out of the traceback of the error itself.
     """
+    before = sum(1 for _ in _entries(error.__traceback__))
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -32,6 +36,7 @@ def end_at_program(error: BaseException) -> None:
         elif current.__context__ is not None and _is_inside(current.__context__):
             current.__suppress_context__ = True
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return sum(1 for _ in _entries(error.__traceback__)) < before
 
 
 def place_of_error(error: BaseException) -> Place | None:

@@ -21,6 +21,7 @@ _MACHINERY = re.compile(
     r"[/\\](?:site|dist)-packages[/\\]"
     r"(?:(?:cupy|cupyx|cupy_backends|numpy|scipy|torch)[/\\]|tcuda[/\\](?!demo[/\\]))"
     r"|[/\\][Ll]ib(?:64)?[/\\]python3[^/\\]*[/\\](?!(?:site|dist)-packages[/\\])"
+    r"|\.p(?:yx|xd|xi)$"  # Cython names a file without the folder of its package, so the file may be NumPy's or SciPy's
 )
 _RUNNERS = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:_?pytest\w*|pluggy|xdist|execnet)[/\\]")
 _PYTHON = re.compile(r"\.pyw?$|^<(?!frozen |unknown)|^cell \[\d+\]$")  # <stdin>, <ipython-input-1-...>
@@ -75,7 +76,10 @@ def is_user_code(filename: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def is_library(filename: str) -> bool:
-    """Return whether a file with Python code belongs to Python, tcuda, pytest, or a library that calls tcuda."""
+    """Return whether a file belongs to Python, tcuda, pytest, or a library that calls tcuda.
+
+    Code of Cython counts as a library, whoever wrote the code.
+    """
     if _name_in_package(filename) is not None:
         return is_own(filename)
     return filename.startswith("<frozen ") or is_runner(filename) or bool(_MACHINERY.search(filename))

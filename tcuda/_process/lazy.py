@@ -215,9 +215,11 @@ def _require_device(in_use: Runtime) -> None:
         if _is_forked and error.error_code == Status.INITIALIZATION_ERROR:
             raise RuntimeError(_FORKED) from error
         reason = str(error).splitlines()[0]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    hidden = f"CUDA_VISIBLE_DEVICES={visible!r} may hide all devices, also emulated ones: unset the variable. "
     raise RuntimeError(
-        f"No CUDA GPUs are available ({reason}). Check the NVIDIA driver and CUDA_VISIBLE_DEVICES="
-        f"{os.environ.get('CUDA_VISIBLE_DEVICES')!r}; on a machine without a GPU, {WITHOUT_GPU}"
+        f"No CUDA GPUs are available ({reason}). {hidden if visible is not None else ''}Check the NVIDIA driver; on a "
+        f"machine without a GPU, {WITHOUT_GPU}"
     )
 
 

@@ -83,11 +83,21 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addini(_CUPY, f"what 'import cupy' imports: {' or '.join(_CUPYS)}")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
-    """Choose the devices before a ``conftest.py`` may use them, and look for mistyped options (a hook of pytest)."""
-    _refuse_mistyped(parser, args)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Iterator[None]:
+    """Choose the devices before a ``conftest.py`` may use them, and look for mistyped options (a hook of pytest).
+
+    A ``conftest.py`` may add options that begin with ``--tcuda-`` too.
+    """
     _choose_once(early_config, early_config.known_args_namespace)
+    try:
+        yield
+    except Exception as error:  # perhaps because of the option: 'import cupy' in a conftest.py needs --tcuda-cupy
+        _refuse_mistyped(parser, args, f" A conftest.py, which may add options, has failed: {error}")
+        raise
+    _refuse_mistyped(parser, args)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -178,16 +188,21 @@ def tcuda_check_state(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
-def _refuse_mistyped(parser: pytest.Parser, args: Sequence[str]) -> None:
+def _refuse_mistyped(parser: pytest.Parser, args: Sequence[str], reason: str = "") -> None:
     """Name the option that is meant by a mistyped one, because pytest itself names the mistyped one only.
+
+    Args:
+        parser: The parser with all options that are known.
+        args: The arguments of the command line.
+        reason: What the message also says.
 
     Raises:
         pytest.UsageError: There is no such option.
     """
-    known = [name for option in parser.getgroup("tcuda").options for name in option.names()]
-    for option in (each.partition("=")[0] for each in args if each.startswith("--tcuda-")):
-        if option not in known:
-            raise pytest.UsageError(f"There is no option {option}.{similar(option, known)} pytest --help lists them.")
+    own = [name for option in parser.getgroup("tcuda").options for name in option.names()]
+    _, unknown = parser.parse_known_and_unknown_args(args)
+    for option in (each.partition("=")[0] for each in unknown if each.startswith("--tcuda-")):
+        raise pytest.UsageError(f"There is no option {option}.{similar(option, own)} pytest --help lists them.{reason}")
 
 
 def _choose_once(config: pytest.Config, options: Any) -> None:

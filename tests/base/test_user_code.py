@@ -26,7 +26,7 @@ SITE = "/usr/lib/python3.12/site-packages"
         "<stdin>",
         "<ipython-input-3-1f>",
         "cell [3]",
-        "C:\\ada\\train.pyw",
+        "C:\\code\\train.pyw",
         f"{SITE}/their_program/train.py",
         f"{SITE}/cupy_of_mine/train.py",
         "/usr/lib/python3/dist-packages/their_program.py",
@@ -68,7 +68,7 @@ def test_programs_and_installed_programs_are_the_users_code(filename: str) -> No
         str(PACKAGE / "cli" / "demo.py"),
         "/home/user/clone/tcuda/emulation/devices/memory.py",
         "/home/user/tcuda/tcuda/memory/__init__.py",
-        "C:\\ada\\tcuda\\cli\\demo.py",
+        "C:\\code\\tcuda\\cli\\demo.py",
     ],
 )
 def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None:
@@ -78,6 +78,8 @@ def test_libraries_and_native_code_are_not_the_users_code(filename: str) -> None
 def test_a_program_without_a_suffix_is_no_library() -> None:
     assert not is_library("/home/user/bin/train")
     assert is_library("<frozen runpy>")
+    assert is_library("scipy/interpolate/_ppoly.pyx")
+    assert is_library("_qhull.pyx")
     names: dict[str, Any] = {"calling_place": calling_place}
     exec(compile("found = calling_place()", "/home/user/bin/train", "exec"), names)
     assert names["found"].filename == "/home/user/bin/train"

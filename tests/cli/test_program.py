@@ -214,6 +214,22 @@ def test_a_module_fails_without_frames_of_the_command(name: str, tmp_path: Path,
     assert without_marks(done.stderr) == without_marks(shown)
 
 
+@pytest.mark.wings
+@pytest.mark.parametrize("arguments", [["program.py"], ["-m", "program"]], ids=" ".join)
+def test_an_error_in_tcuda_ends_at_the_line_of_the_program(arguments: list[str], tmp_path: Path, ours: Any) -> None:
+    (tmp_path / "program.py").write_text("import tcuda.emulation\ntcuda.emulation.enable()\ntcuda.xp.ones(3)[7]\n")
+    own = re.compile(r"[/\\]tcuda[/\\]emulation[/\\]")
+    short, _ = ours(*arguments)
+    assert short.returncode == 1
+    assert not own.search(short.stderr)
+    assert re.findall(r"line (\d+), in", short.stderr) == ["3"]
+    assert short.stderr.splitlines()[-1].startswith("IndexError: index 7 is out of bounds")
+    assert "TCUDA_LOG=debug shows the rest" in short.stderr
+    whole, _ = ours(*arguments, TCUDA_LOG="debug")
+    assert own.search(whole.stderr)
+    assert "TCUDA_LOG=debug" not in whole.stderr
+
+
 def without_marks(text: str) -> list[str]:
     """Return the lines of a traceback without the marks below the lines, which some versions of Python leave out."""
     return [line for line in text.splitlines() if "^" not in line]

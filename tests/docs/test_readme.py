@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from support.environments import NO_GPU, environment
 from support.folders import REPOSITORY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 README = (REPOSITORY / "README.md").read_text()
@@ -45,12 +45,8 @@ def test_the_readme_says_what_an_install_needs() -> None:
         assert need in README
 
 
-def test_the_terminal_of_the_readme_shows_what_the_commands_print() -> None:
-    spec = importlib.util.spec_from_file_location("terminal", REPOSITORY / "docs/_tools/terminal.py")
-    assert spec is not None
-    assert spec.loader is not None
-    terminal = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(terminal)
+def test_the_terminal_of_the_readme_shows_what_the_commands_print(tool: Callable[[str], Any]) -> None:
+    terminal = tool("terminal")
     lines = terminal.transcript()
     assert terminal.PICTURE.read_text() == terminal.picture(lines), "run python docs/_tools/terminal.py"
     assert "missing: side.wait_stream(" in "\n".join(lines)

@@ -165,6 +165,29 @@ def test_a_mistyped_option_names_the_option_that_was_meant(
     result.stderr.fnmatch_lines([f"*{said}*"])
 
 
+OPTION_OF_A_PROJECT = "def pytest_addoption(parser): parser.addoption('--tcuda-device', default='none')\n"
+
+
+def test_a_project_may_have_an_option_that_begins_like_those_of_the_plugin(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest(OPTION_OF_A_PROJECT)
+    code = "def test_a(request):\n    assert request.config.getoption('--tcuda-device') == 'all'\n"
+    run(code, "--tcuda-device=all").assert_outcomes(passed=1)
+
+
+def test_a_mistyped_option_is_named_beside_the_failure_of_a_conftest(
+    run: Callable[..., pytest.RunResult], pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest("import no_such_module\n")
+    result = run("def test_a(): pass\n", "--tcuda-cupi=emulated")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = "There is no option --tcuda-cupi. Did you mean --tcuda-cupy? *No module named 'no_such_module'*conftest.py*"
+    result.stderr.fnmatch_lines([f"*{said}"])
+    result = run("def test_a(): pass\n", "-q")
+    result.stderr.fnmatch_lines(["*Error while loading conftest*"])
+
+
 @pytest.mark.wings
 @pytest.mark.parametrize(
     ("runtime", "devices", "memory", "message"),

@@ -50,6 +50,14 @@ class TestCase(unittest.TestCase):
         xp.ones(3)[5]
 """
 
+CYTHON = """
+import cupy as xp
+from cupyx.scipy.interpolate import PPoly
+
+def test_a_derivative():
+    PPoly(xp.ones((3, 2)), xp.arange(3.0))(xp.ones(2), nu=-5)
+"""
+
 FAULTY = """
 import cupy as xp
 import tcuda
@@ -104,6 +112,13 @@ def test_an_error_ends_at_the_line_of_the_program(run: Callable[..., pytest.RunR
     name = "test_an_error_ends_at_the_line_of_the_program.py"
     assert [place.partition(": ")[0] for place in places] == [f"{name}:{line}" for line in (6, 9, 13, 18)]
     assert "During handling of the above exception" not in result.stdout.str()
+
+
+def test_an_error_in_the_cython_of_scipy_ends_at_the_line_of_the_program(run: Callable[..., pytest.RunResult]) -> None:
+    pytest.importorskip("scipy", reason="the functions of cupyx.scipy compute by SciPy")
+    result = run(CYTHON)
+    result.assert_outcomes(failed=1)
+    assert [line for line in result.outlines if re.search(r"\.pyx|[/\\]tcuda[/\\]", line)] == []
 
 
 @pytest.mark.parametrize("option", ["--full-trace", "--tb=native"])

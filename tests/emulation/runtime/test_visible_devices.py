@@ -54,7 +54,7 @@ def test_a_process_without_visible_devices_is_told_the_variable(output_of: Outpu
     )
     printed = output_of(code, TCUDA_RUNTIME="emulated", CUDA_VISIBLE_DEVICES="")
     assert printed.startswith("No CUDA GPUs are available")
-    assert "CUDA_VISIBLE_DEVICES=''" in printed
+    assert "CUDA_VISIBLE_DEVICES='' may hide all devices, also emulated ones: unset the variable." in printed
     assert printed.endswith("\n2")  # devices that the program itself asks for are visible
 
 

@@ -26,7 +26,7 @@ PACKAGE = Path(memory.__file__).parents[1]
     ("files", "site"),
     [
         (["/usr/lib/python3.12/site-packages/cupy/a.py", "/home/user/b.py", "/home/user/c.py"], 1),
-        (["C:\\Python\\Lib\\site-packages\\cupy\\a.py", "C:\\ada\\b.py"], 1),
+        (["C:\\Python\\Lib\\site-packages\\cupy\\a.py", "C:\\code\\b.py"], 1),
         (["/opt/lib/python3.13t/threading.py", "<frozen runpy>", "<ipython-input-3-1f>"], 2),
         ([str(PACKAGE / "memory.py"), "b.py"], 1),
         (
