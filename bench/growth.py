@@ -4,7 +4,8 @@ The cost of a call must follow from the work that the call asks for, and not fro
 the program keeps, or from the operations that it has made before. The tool measures calls beside a few of these objects
 and beside many. Each figure is the smallest of many turns, because other programs can only make a turn longer. The exit
 status is 1 if a call costs more than ``MOST_GROWTH`` (``targets.py``) times as much beside the most objects as beside
-the fewest.
+the fewest. Calls that take many arrays are measured with few of them and with many, and each figure is the cost for one
+array.
 
 On emulated devices, the tool measures in four processes: as a program runs usually, with the check of unwritten memory,
 with the late schedule, and under the race detector.
@@ -38,6 +39,7 @@ MILLION = 1_000_000
 OBJECTS = (1, 10, 100, 1_000)
 OPERATIONS = (1_000, 10_000, 100_000)
 ELEMENTS = (1_000, 100_000, 10_000_000)
+ARRAYS = (100, 1_000, 10_000)
 
 _MEMORY = "16GiB"  # for a thousand graphs with an array each; the host gives memory only where a program writes
 _TURNS, _RETRIES = 15, 3
@@ -174,7 +176,7 @@ def keep_partly_written(count: int, kept: list[Any]) -> None:
 def parts() -> dict[str, Callable[[], object]]:
     """Return calls that use a few elements of a large array, of which one half is written."""
     xp = tcuda.xp
-    array, add = _LARGE[0], xp.RawModule(code=_KERNELS).get_function("add")
+    array, add = _USED[0], xp.RawModule(code=_KERNELS).get_function("add")
     part, unwritten = array[:_PART], xp.empty(_PART, xp.float32)
     unwritten[: _PART // 2] = 0
     places = xp.arange(_PART)
@@ -247,14 +249,29 @@ def make_operations(count: int, made: list[Any]) -> None:
     tcuda.synchronize()
 
 
-_LARGE: list[Any] = []
-"""The array of :func:`parts`."""
+_USED: list[Any] = []
+"""The arrays that the calls of :func:`parts` and of :func:`joins` use."""
 
 
 def make_larger(count: int, kept: list[Any]) -> None:
     """Make an array of ``count`` elements, of which one half is written, in the place of a smaller one."""
-    _LARGE[:] = [tcuda.xp.empty(max(count, 2 * _PART), tcuda.xp.float32)]
-    _LARGE[0][: count // 2] = 0
+    _USED[:] = [tcuda.xp.empty(max(count, 2 * _PART), tcuda.xp.float32)]
+    _USED[0][: count // 2] = 0
+
+
+def keep_arrays(count: int, kept: list[Any]) -> None:
+    """Let ``kept`` have ``count`` small arrays."""
+    kept += [tcuda.xp.zeros(8, tcuda.xp.float32) for _ in range(count - len(kept))]
+    _USED[:] = kept
+
+
+def joins() -> dict[str, Callable[[], object]]:
+    """Return calls that join the arrays to one, or copy one array to them."""
+    arrays, joined = _USED, tcuda.comm.gather(_USED)
+    return {
+        "gather(arrays)": lambda: tcuda.comm.gather(arrays),
+        "scatter(x, out=arrays)": lambda: tcuda.comm.scatter(joined, out=arrays),
+    }
 
 
 class Kept(NamedTuple):
@@ -265,18 +282,21 @@ class Kept(NamedTuple):
         keep: Makes them: takes the number, and the list of those that there are.
         calls: Returns the measured calls.
         mode: A key of :data:`MODES`.
+        each: Whether a call uses all of them. The cost is then that for each of them.
     """
 
     counts: tuple[int, ...]
     keep: Callable[[int, list[Any]], None]
     calls: Callable[[], dict[str, Callable[[], object]]] = calls
     mode: str = "usual"
+    each: bool = False
 
 
 KEPT: dict[str, Kept] = {
     "blocks": Kept(BLOCKS, keep_blocks),
     "streams": Kept(OBJECTS, keep_streams),
     "graphs": Kept(OBJECTS, keep_graphs),
+    "arrays of the call, for each array": Kept(ARRAYS, keep_arrays, joins, each=True),
     "blocking streams": Kept(OBJECTS, keep_blocking_streams, work, "emulated"),
     "page-locked blocks": Kept(OBJECTS, keep_page_locked, work, "emulated"),
     "partly written blocks, with init checks": Kept(BLOCKS, keep_partly_written, work, "init"),
@@ -309,7 +329,7 @@ def measure(kind: str, most: int | None = None) -> list[Curve]:
         kind: A key of :data:`KEPT`.
         most: Measure beside so many objects, too.
     """
-    counts, keep, make_calls, _ = KEPT[kind]
+    counts, keep, make_calls, _, each = KEPT[kind]
     counts += (most,) if most else ()
     costs: dict[str, list[float]] = {}
     measured: dict[str, Callable[[], object]] = {}
@@ -319,12 +339,12 @@ def measure(kind: str, most: int | None = None) -> list[Curve]:
         measured = make_calls()
         tcuda.synchronize()
         for name, call in measured.items():
-            costs.setdefault(name, []).append(fastest(call))
+            costs.setdefault(name, []).append(fastest(call) / (count if each else 1))
     # A cost beside many objects may be an accident, which the first figure did not have.
     for name, call in measured.items():
         for _ in range(_RETRIES):
             if costs[name][-1] > MOST_GROWTH * costs[name][0]:
-                costs[name][-1] = min(costs[name][-1], fastest(call))
+                costs[name][-1] = min(costs[name][-1], fastest(call) / (counts[-1] if each else 1))
     kept.clear()
     measured.clear()
     tcuda.empty_cache()  # an emulated device maps new memory more slowly while thousands of pieces are mapped

@@ -60,11 +60,18 @@ class Times(NamedTuple):
 
 
 def timed(work: Callable[[], object]) -> float:
+    """Return the seconds of ``work``, until the device is done."""
     tcuda.synchronize()
     begin = time.perf_counter()
     work()
     tcuda.synchronize()
     return time.perf_counter() - begin
+
+
+def copy_each(targets: list[Any], sources: list[Any]) -> None:
+    """Copy each of ``sources`` to the target at its place."""
+    for target, source in zip(targets, sources, strict=True):
+        tcuda.memory.copy_async(target, source)
 
 
 def part(number: int, size: int, seed: int) -> Any:
@@ -114,12 +121,8 @@ def copies(arrays: list[Any]) -> dict[str, Times]:
         host.clear()
         tcuda.memory.empty_host_cache()
 
-    def copy(targets: list[Any], sources: list[Any]) -> None:
-        for target, source in zip(targets, sources, strict=True):
-            tcuda.memory.copy_async(target, source)
-
-    locked, to_host = timed(lock), timed(lambda: copy(host, arrays))
-    to_device, unlocked = timed(lambda: copy(arrays, host)), timed(unlock)
+    locked, to_host = timed(lock), timed(lambda: copy_each(host, arrays))
+    to_device, unlocked = timed(lambda: copy_each(arrays, host)), timed(unlock)
     return {PLAIN: Times(to_host, to_device), LOCKING: Times(locked + to_host, to_device + unlocked)}
 
 

@@ -9,11 +9,11 @@ program without a limit.
 from __future__ import annotations
 
 import statistics
-import time
 import timeit
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chosen_runtime import ON_CUDA
+from sleeping import copy_each, timed
 from table import plain
 
 import tcuda
@@ -71,27 +71,14 @@ class Speeds(NamedTuple):
     to_device: float
 
 
-def _timed(work: Callable[[], object]) -> float:
-    tcuda.synchronize()
-    begin = time.perf_counter()
-    work()
-    tcuda.synchronize()
-    return time.perf_counter() - begin
-
-
 def moves() -> dict[str, Speeds]:
     """Return the speeds of copies and of moves of the same arrays."""
     total = SIZE * COUNT / 1e9
     device = [tcuda.xp.full(SIZE, number, "u1") for number in range(COUNT)]
     host = [tcuda.memory.empty_pinned(SIZE, "u1") for _ in range(COUNT)]
-
-    def copy(targets: list[Any], sources: list[Any]) -> None:
-        for target, source in zip(targets, sources, strict=True):
-            tcuda.memory.copy_async(target, source)
-
-    copy(host, device)
+    copy_each(host, device)
     pairs = ((host, device), (device, host))
-    times = [min(_timed(lambda pair=pair: copy(*pair)) for _ in range(3)) for pair in pairs]
+    times = [min(timed(lambda pair=pair: copy_each(*pair)) for _ in range(3)) for pair in pairs]
     found = {"copies between memory that exists": Speeds(*(total / each for each in times))}
     del host, pairs
     tcuda.memory.empty_host_cache()
@@ -104,7 +91,7 @@ def moves() -> dict[str, Speeds]:
             cache[key]
 
     for name in ("moves, with new page-locked memory", "moves, with memory of the cache"):
-        found[name] = Speeds(*(total / _timed(work) for work in (cache.spill, read_all)))
+        found[name] = Speeds(*(total / timed(work) for work in (cache.spill, read_all)))
     return found
 
 
@@ -149,10 +136,10 @@ def program() -> Program:
     results: list[list[float]] = []
     limited(tcuda.memory.Spillable())  # page-locks the memory of the host
     cache: tcuda.memory.Spillable[int] = tcuda.memory.Spillable()
-    seconds = _timed(lambda: results.append(limited(cache)))
+    seconds = timed(lambda: results.append(limited(cache)))
     moved = (cache.stats().spills + cache.stats().restores) * SIZE / 1e9
     cache.clear()
-    unlimited = _timed(lambda: results.append(work({})))
+    unlimited = timed(lambda: results.append(work({})))
     return Program(seconds, unlimited, moved, results[0] == results[1])
 
 

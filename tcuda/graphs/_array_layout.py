@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tcuda._base.arguments import a_kind
+from tcuda._base.strides import byte_bounds, packed_strides
 from tcuda._process.lazy import cuda
 from tcuda._process.ledger import ledger
 from tcuda._runtime.protocol import Move
@@ -35,11 +36,7 @@ class ArrayLayout(NamedTuple):
     @property
     def bounds(self) -> tuple[int, int]:
         """The address of the first byte of all elements, and the address behind the last one."""
-        if 0 in self.shape:
-            return self.address, self.address
-        spans = [(length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True)]
-        below, above = sum(min(0, span) for span in spans), sum(max(0, span) for span in spans)
-        return self.address + below, self.address + above + self.itemsize
+        return byte_bounds(self.address, self.itemsize, self.shape, self.strides)
 
     def move_to(self, other: ArrayLayout) -> Move:
         """Return the move of the addresses of this array to the memory of ``other``."""
@@ -69,12 +66,7 @@ def layout_of(array: Any, name: str) -> ArrayLayout:
     itemsize = int(typestr[2:])
     strides = interface.get("strides")
     if strides is None:
-        step = itemsize
-        packed: list[int] = []
-        for length in reversed(shape):
-            packed.insert(0, step)
-            step *= length
-        strides = tuple(packed)
+        strides = packed_strides(itemsize, shape)
     device = cuda.pointerGetDevice(address) if address else -1
     if device < 0 and 0 not in shape:
         raise RuntimeError(f"replace() takes arrays of a device; {name} is in memory of the host.")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcuda.memory._pools import PoolId
 
 _SKIPPABLE = "kernel"
-"""CUDA allows to skip copies and fills too. But with the driver 580.159 on an H200, neither the next node nor the end
+"""CUDA can skip copies and fills, too. But with the driver 580.159 on an H200, neither the next node nor the end
 of the launch waits for the nodes before a fill that is skipped."""
 
 

@@ -52,7 +52,8 @@ class OpenCapture:
         pool: The handle of the pool.
         bodies: The bodies of conditional nodes that have begun and not ended.
         keeps_lines: Whether the program has asked for the lines of the nodes, for which the graph keeps its nodes.
-        is_changing: Whether the capture has not begun, is ending, or is being dropped. An exception then drops it.
+        is_changing: Whether the capture has not begun, is ending, or is being dropped. An exception then drops the
+            capture.
 
     Raises:
         RuntimeError: The current stream is a default stream, or ``mode`` is unknown.
@@ -87,7 +88,7 @@ class OpenCapture:
         """
         capture = self.capture
         with _beginning:
-            if not captures:  # the preparation would invalidate those
+            if not captures:  # the preparation would invalidate the captures in progress
                 backend.prepare_capture()
             cuda.beginGraph(ledger(), self.pool, capture)
             self._has_begun = True
@@ -111,7 +112,7 @@ class OpenCapture:
         capture = self.capture
         if backend.current_stream().ptr != capture.stream:
             raise RuntimeError(
-                "Capture must end on the same stream it began on. It began on the stream "
+                "Capture must end on the same stream it began on. The capture began on the stream "
                 f"{capture.stream:#x}, and {backend.current_stream().ptr:#x} is current."
                 + (" A begin_capture_to_if_node() has no end_capture_to_conditional_node() yet." if self.bodies else "")
             )

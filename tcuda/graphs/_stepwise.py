@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 _CALL = "CUDAGraph.replay_stepwise()"
 
 _ALONE = ("kernel", "memcpy", "memset", "host", "empty", "event_record", "wait_event")
-"""The types of nodes that a launch can do without the rest of the graph."""
+"""The types of nodes that can run without the rest of the graph."""
 
 _REASONS = {
-    "conditional": "its value belongs to the graph",
-    "mem_alloc": "the memory that it allocates belongs to the graph",
-    "mem_free": "the memory that it frees belongs to the graph",
+    "conditional": "the value of the condition belongs to the graph",
+    "mem_alloc": "the memory that the node allocates belongs to the graph",
+    "mem_free": "the memory that the node frees belongs to the graph",
 }
+"""Why nodes of other types cannot run without the rest."""
 
 _COLLECTIVE = "nccl"
 """A part of the names of the kernels that wait for other devices."""
@@ -37,7 +38,7 @@ _MOST_WORDS = 3
 
 
 class _Place(NamedTuple):
-    """A node, its graph and its place there, and a name such as ``2`` or ``2.0``: node 0 of the child graph 2."""
+    """A node, its graph, its place in the graph, and its name: ``2.0`` is node 0 of the child graph at place 2."""
 
     node: GraphNode
     graph: int
@@ -79,7 +80,7 @@ def replay_stepwise(work: CapturedWork, stream: int, check: Callable[[Any], Any]
 
 
 def _places(graph: int, prefix: str, work: CapturedWork | None) -> Iterator[_Place]:
-    """Yield the nodes of ``graph`` in an order that the graph allows, those of child graphs too.
+    """Yield the nodes of ``graph``, and those of its child graphs, in an order that the graph allows.
 
     Args:
         graph: The graph.
@@ -98,13 +99,13 @@ def _places(graph: int, prefix: str, work: CapturedWork | None) -> Iterator[_Pla
         elif kind not in _ALONE:
             raise _refusal(found, _REASONS.get(kind, "CUDA has no call that copies such a node"))
         elif _COLLECTIVE in (found.node.kernel or ""):
-            raise _refusal(found, "it waits for the work of other devices")
+            raise _refusal(found, "the kernel waits for the work of other devices")
         elif kind != "kernel" or work is None or not work.executable or work.is_enabled(place):
             yield found
 
 
 def order(before: Sequence[Iterable[int]]) -> list[int]:
-    """Return a legal order of nodes: the order of the capture as far as possible.
+    """Return an order in which each node comes after those that it waits for, as near to the given order as possible.
 
     Args:
         before: For each node the nodes that it waits for.
@@ -127,7 +128,7 @@ def order(before: Sequence[Iterable[int]]) -> list[int]:
 
 
 def _alone(place: _Place) -> tuple[int, int]:
-    """Return a graph with a copy of a node, and an executable graph of it."""
+    """Return a graph that has only a copy of a node, and the executable graph of that graph."""
     try:
         graph = cuda.graphNodeAlone(place.graph, place.place)
         try:
@@ -136,7 +137,7 @@ def _alone(place: _Place) -> tuple[int, int]:
             cuda.graphDestroy(graph)
             raise
     except AcceleratorError as error:
-        raise _refusal(place, f"CUDA cannot copy it ({str(error).splitlines()[0]})") from error
+        raise _refusal(place, f"CUDA cannot copy the node ({str(error).splitlines()[0]})") from error
 
 
 def _refusal(place: _Place, reason: str) -> RuntimeError:
@@ -174,7 +175,7 @@ class _Arrays:
         possible = cuda.graphWrites(graph).possible
         self._wrong.clear()
         for number, known in enumerate(self._known):
-            # Memory that nothing has written is no input.
+            # An array with elements that nothing has written is no input of the node.
             with contextlib.suppress(UnwrittenMemoryError):
                 if known.is_in(possible) and self._words(known):
                     self._wrong.add(number)
@@ -189,9 +190,9 @@ class _Arrays:
         found = []
         for number, known in enumerate(self._known):
             # An array that did not pass before may be an input of the node.
-            if known.is_in(writes.sure) or (known.is_in(writes.possible) and number not in self._wrong):
-                found.append(self._words(known))
-        found = [words for words in found if words]
+            is_output = known.is_in(writes.sure) or (known.is_in(writes.possible) and number not in self._wrong)
+            if is_output and (words := self._words(known)):
+                found.append(words)
         if found:
             name = (getattr(self._check, "__name__", None) or repr(self._check)).removeprefix("cupy_")
             more = "" if len(found) <= _MOST_WORDS else f", and {len(found) - _MOST_WORDS} more"
@@ -216,7 +217,7 @@ class _Arrays:
 
 
 def _arrays_of_program() -> Iterator[_Array]:
-    """Yield the arrays of devices that are alive. Arrays with the same elements are one array."""
+    """Yield the arrays of devices that are alive. Of several arrays with the same elements, one is yielded."""
     kind = backend.array_type()
     seen = set()
     found: list[Any] = gc.get_objects()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.strides import byte_bounds
 from tcuda._device import device as device_scope
 from tcuda._process.captures import capture_on, captures
 from tcuda._process.lazy import backend
@@ -57,9 +58,7 @@ class Entry:
 
     def range(self) -> tuple[int, int]:
         """Return the first byte of the memory that the elements use, and the byte after the last."""
-        ways = [(length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True)]
-        begin = self.offset + sum(way for way in ways if way < 0)
-        return begin, self.offset + sum(way for way in ways if way > 0) + int(self.dtype.itemsize)
+        return byte_bounds(self.offset, self.dtype.itemsize, self.shape, self.strides)
 
 
 class MovableMemory:

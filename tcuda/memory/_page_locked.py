@@ -7,6 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 from tcuda import _core
+from tcuda._base.strides import byte_bounds
 from tcuda._process.captures import captures
 from tcuda._process.exit import finalizer
 from tcuda._process.fork import call_in_child
@@ -320,15 +321,7 @@ def _bounds(array: Any, call: str) -> tuple[int, int]:
 
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{call} expects a NumPy array, but got {type(array).__name__}")
-    if not array.size:
-        return 0, 0
-    begin = end = array.__array_interface__["data"][0]
-    for length, stride in zip(array.shape, array.strides, strict=True):
-        if stride < 0:
-            begin += (length - 1) * stride
-        else:
-            end += (length - 1) * stride
-    return begin, end + array.itemsize
+    return byte_bounds(array.__array_interface__["data"][0], array.itemsize, array.shape, array.strides)
 
 
 def _lengths(shape: Shape) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Pools that sleep: their arrays keep their addresses, and the device gets their memory back."""
+"""Pools that sleep: the arrays keep their addresses, and the device gets the memory back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 PoolId = tuple[int, int]
 
-_lock = threading.RLock()  # of all sleeps and wakes: a second one waits, and then finds nothing to do
+_lock = threading.RLock()
+"""The lock of all sleeps and wakes: a second call waits, and then finds nothing to do."""
 
 
 def _renew_lock() -> None:
@@ -220,11 +221,12 @@ _REASONS = {
         "call tcuda.multiprocessing.withdraw() for arrays that nobody has received."
     ),
     "other source": (
-        "its memory comes from another source than the native allocator. tcuda cannot take such memory away and keep "
-        "the addresses. Use TCUDA_ALLOC_CONF=backend:native, with the cache, and a MemPool without an allocator."
+        "the memory of the pool comes from another source than the native allocator. tcuda cannot take such memory "
+        "away and keep the addresses. Use TCUDA_ALLOC_CONF=backend:native, with the cache, and a MemPool without an "
+        "allocator."
     ),
     "segments": (
-        "the driver has given a part of its memory together with the addresses. A pool sleeps only if all its memory "
+        "the driver has given a part of the memory together with the addresses. A pool sleeps only if all its memory "
         "is in expandable segments: leave TCUDA_ALLOC_CONF=expandable_segments:True and no_split=False."
     ),
 }

@@ -22,19 +22,20 @@ class energy:
 
     The figure is the difference of two reads of ``nvmlDeviceGetTotalEnergyConsumption``. This counter of the whole
     board counts the work of all programs, and the power of the idle board. On GPUs, the counter moves in steps, about
-    every 20 to 100 milliseconds. So repeat work that is shorter than some seconds, and divide. On emulated devices, the
-    energy follows from the [emulated clock](../emulation.md#time), and is the same at every run.
+    every 20 to 100 milliseconds. So repeat work that is shorter than some seconds, and divide by the number of rounds.
+    On emulated devices, the energy follows from the [emulated clock](../emulation.md#time), and is the same at every
+    run.
 
     Args:
         device: The device; the device that is current at the start of the block if None.
 
     Attributes:
-        joules: The energy so far, in steps of a millijoule, or the energy of the last block. The read does not wait for
-            the device. 0.0 before the first block.
+        joules: The energy so far, in steps of a millijoule, or the energy of the last block; 0.0 before the first
+            block. The read does not wait for the device.
 
     Raises:
-        RuntimeError: The device is not visible, or is capturing a graph, or NVML has no answer for it, or the block was
-            entered again before its end.
+        RuntimeError: The device is not visible, or is capturing a graph, or NVML has no answer for the device, or the
+            block was entered again before its end.
         ValueError: ``device`` is not a CUDA device, or has no counter: NVML has the counter for GPUs since Volta.
 
     Example:

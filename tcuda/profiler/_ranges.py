@@ -38,7 +38,7 @@ class TracedRanges:
         self._numbers = itertools.count(1)
 
     def follow(self, trace: Trace) -> None:
-        """Use the clock of ``trace`` from now on, and for all that was heard before."""
+        """Use the clock of ``trace`` from now on, and move all earlier ranges and marks to that clock."""
 
         def moved(moment: int) -> int:
             return trace.moments([moment])[0]
@@ -56,7 +56,7 @@ class TracedRanges:
         return self.profiler.push(msg)
 
     def pop(self) -> int:
-        """Hear that the innermost range of the thread is closed; a range from before the trace is not known."""
+        """Hear that the innermost range of the thread is closed. A range from before the trace is left out."""
         ranges = self._open[threading.get_ident()]
         if ranges:
             name, start = ranges.pop()
@@ -71,7 +71,7 @@ class TracedRanges:
         return number
 
     def end(self, range_id: int) -> None:
-        """Hear that a range of :meth:`start` is closed."""
+        """Hear that the range with the number ``range_id``, which :meth:`start` has returned, is closed."""
         started = self._started.pop(range_id, None)
         if started is not None:
             self.found.append(started._replace(end=self._now()))

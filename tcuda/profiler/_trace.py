@@ -64,12 +64,12 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     the events of that history only. A ``RuntimeWarning`` says if events are missing.
 
     Args:
-        path: The file to write. A file that is there is replaced.
+        path: The file to write. The call replaces an existing file.
 
     Raises:
         OSError: The file cannot be written.
-        RuntimeError: Another trace is made, or the process has no device, or the devices are GPUs, and the package
-            ``cupti-python`` is not installed, or cannot record.
+        RuntimeError: Another trace is in progress, or the process has no device, or the devices are GPUs, and the
+            package ``cupti-python`` is not installed, or cannot record.
 
     Example:
         >>> import json, pathlib, tempfile
@@ -96,7 +96,7 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 class LaterRecord:
-    """A record of a trace that begins when tcuda is initialised in this process. Ranges are heard before, too."""
+    """A record of a trace that begins when tcuda is initialised in this process. The record has earlier ranges, too."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
@@ -127,7 +127,7 @@ def trace_from_initialization() -> Iterator[LaterRecord]:
     """Context manager for a trace of a program that may still choose its devices.
 
     Raises:
-        RuntimeError: Another trace is made.
+        RuntimeError: Another trace is in progress.
     """
     with _alone():
         record = LaterRecord()
@@ -140,7 +140,7 @@ def _alone() -> Iterator[None]:
     """Refuse a second trace in the block.
 
     Raises:
-        RuntimeError: Another trace is made.
+        RuntimeError: Another trace is in progress.
     """
     if not _in_progress.acquire(blocking=False):
         raise RuntimeError("A trace is being made already, and traces cannot be nested. End the other trace first.")
@@ -163,10 +163,10 @@ def _heard_ranges() -> TracedRanges:
 
 
 class _Record:
-    """What a trace hears of, from now on.
+    """All that a trace records, from now on.
 
     Args:
-        ranges: The ranges and marks, which may have been heard before.
+        ranges: The ranges and marks, also those from before.
 
     Attributes:
         lack: What the trace lacks, in words; an empty text before the end, and if the trace has everything.
@@ -202,7 +202,7 @@ class _Record:
 
 
 class _History:
-    """The memory of all devices, from now on. A history that the program records goes on as the program wants it.
+    """The memory of all devices, from now on. A history that the program records goes on with its settings.
 
     Args:
         trace: The trace, whose clock gives the times.
@@ -288,5 +288,5 @@ def _counted(events: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 
 
 def _requested(device: int) -> int:
-    """Return the bytes of all live arrays, which are not rounded up, as those of the history are not."""
+    """Return the bytes of all live arrays, not rounded up, because the events of the history have such bytes."""
     return int(memory_stats(device)["requested_bytes.all.current"])

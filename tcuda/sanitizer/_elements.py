@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tcuda._base.strides import byte_bounds
+
 
 class Region(NamedTuple):
     """The memory of a view.
@@ -73,10 +75,7 @@ def _number(region: Region, address: int) -> int | None:
 
 def _place(region: Region, address: int) -> list[int] | None:
     """Return the indices of the element that has the byte at ``address``."""
-    lowest = region.address
-    for length, stride in zip(region.shape, region.strides, strict=True):
-        lowest += min(0, (length - 1) * stride)
-    rest = address - lowest
+    rest = address - byte_bounds(*region)[0]
     place = [0] * len(region.shape)
     # Each index is found by a division, beginning with the longest stride: a view without overlapping elements has
     # each dimension within one step of the next longer stride.

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tcuda._base.arguments import a_kind, integer
+from tcuda._base.strides import byte_bounds
 from tcuda._process.fork import call_in_child
 from tcuda.sanitizer import _detector
 
@@ -320,10 +321,7 @@ def _memory(array: Any) -> tuple[int, int]:
     address, strides = getattr(pointer, "ptr", None), getattr(array, "strides", None)
     if not isinstance(address, int) or strides is None:
         raise TypeError(f"array must be an array of tcuda.xp; got {a_kind(array)}.")
-    steps = [(length - 1) * stride for length, stride in zip(array.shape, strides, strict=True)]
-    first = address + sum(step for step in steps if step < 0)
-    end = address + sum(step for step in steps if step > 0) + array.itemsize
-    return first, end if array.size else first
+    return byte_bounds(address, array.itemsize, array.shape, strides)
 
 
 def _forget_lock_in_child() -> None:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from tcuda import _core
 from tcuda._base.arguments import a_kind
 from tcuda._base.scope import Scope
+from tcuda._base.strides import packed_strides
 from tcuda._core import cleanup_on_error
 from tcuda.sanitizer import _detector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from typing_extensions import Self
 
 _READ, _WRITE = 1, 2
@@ -164,14 +163,5 @@ def _memory(array: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     shape = tuple(int(length) for length in interface["shape"])
     itemsize = int(interface["typestr"][2:])
     given = interface.get("strides")
-    return int(interface["data"][0]), itemsize, shape, tuple(given) if given is not None else _dense(shape, itemsize)
-
-
-def _dense(shape: Iterable[int], itemsize: int) -> tuple[int, ...]:
-    """Return the strides of an array in C order."""
-    strides: list[int] = []
-    step = itemsize
-    for length in reversed(tuple(shape)):
-        strides.append(step)
-        step *= length
-    return tuple(reversed(strides))
+    strides = packed_strides(itemsize, shape) if given is None else tuple(given)
+    return int(interface["data"][0]), itemsize, shape, strides

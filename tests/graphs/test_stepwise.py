@@ -263,7 +263,7 @@ class TestErrors:
             graph.begin_capture_to_if_node(flag)
             x += 1
             graph.end_capture_to_conditional_node()
-        words = r"node 2 \(conditional, captured at .*\) cannot be run alone: its value belongs to the graph. No node"
+        words = r"node 2 \(conditional, captured at .*\) cannot be run alone: the value of the condition belongs to "
         with pytest.raises(RuntimeError, match=words):
             graph.replay_stepwise()
         assert x.tolist() == [0, 0, 0]

@@ -387,6 +387,11 @@ def test_names_of_parameters() -> None:
     assert parameter_names(source, "fourth") == []
 
 
+@pytest.mark.parametrize("words", ["__block_size__((64, 1, 1))", "__align__(16)", "__launch_bounds__(f(64))"])
+def test_brackets_before_the_name_of_a_kernel_have_no_parameters(words: str) -> None:
+    assert parameter_names(f"__global__ {words} void f(int a, float *b) {{}}", "f") == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("symbol", "name"),
     [

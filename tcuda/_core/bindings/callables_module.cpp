@@ -6,6 +6,7 @@
 #include "bindings/memory/block_allocator.hpp"
 #include "bindings/memory/page_locked_pointers.hpp"
 #include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/checked.hpp"
 #include "bindings/python/cleanup_on_error.hpp"
 #include "bindings/python/forwarder.hpp"
 #include "bindings/python/interruption.hpp"
@@ -15,13 +16,6 @@ namespace nb = nanobind;
 
 namespace tcuda {
 namespace {
-
-// Takes over a new reference. Raises the Python error that is set if the reference is null.
-nb::object checked(PyObject *made) {
-    if (made == nullptr)
-        nb::raise_python_error();
-    return nb::steal(made);
-}
 
 // Calls `function`. No caller could handle its error, so the error is reported as that of a destructor. An interrupt of
 // the user is no error of the function.

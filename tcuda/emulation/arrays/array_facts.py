@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._base import strides
 from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.work import creation
@@ -66,15 +67,7 @@ class broadcast:
 
 def byte_bounds(a: Any) -> tuple[int, int]:
     """Return the address of the first byte of ``a``, and the address after its last byte."""
-    low = high = a.data.ptr
-    if a.size:
-        for length, stride in zip(a.shape, a.strides, strict=True):
-            if stride < 0:
-                low += (length - 1) * stride
-            else:
-                high += (length - 1) * stride
-        high += a.itemsize
-    return low, high
+    return strides.byte_bounds(a.data.ptr, a.itemsize, a.shape, a.strides)
 
 
 def who(vardict: Mapping[str, Any] | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._base.strides import byte_bounds, packed_strides
 from tcuda._process.lazy import backend, cuda
 from tcuda._runtime.protocol import STREAM_LEGACY
 from tcuda.emulation.devices.memory import ForeignBlock, MemoryPointer
@@ -96,15 +97,16 @@ def foreign_array(
     Raises:
         ValueError: The memory is not memory of a device.
     """
-    lowest, beyond = _bounds(shape, dtype.itemsize, strides)
+    steps = packed_strides(dtype.itemsize, shape) if strides is None else strides
+    begin, end = byte_bounds(ptr, dtype.itemsize, shape, steps)
     device = cuda.getDevice()
-    if beyond > lowest:
+    if end > begin:
         found = _device_of(ptr)
         if found is None:
             raise ValueError(f"The address {ptr:#x} is not in memory of a device.")
         device = found if found >= 0 else device
-        block = ForeignBlock(ptr + lowest, beyond - lowest, device, owner)
-        pointer = MemoryPointer(block, -lowest)
+        block = ForeignBlock(begin, end - begin, device, owner)
+        pointer = MemoryPointer(block, ptr - begin)
     else:
         pointer = MemoryPointer(ForeignBlock(0, 0, device, owner), 0)
     host = np.ndarray(tuple(shape), dtype, pointer.mem.host(), pointer.offset, strides)
@@ -117,17 +119,6 @@ def _device_of(ptr: int) -> int | None:
     if device < 0 and not cuda.pointerIsPageLocked(ptr):
         return None
     return device
-
-
-def _bounds(shape: Sequence[int], itemsize: int, strides: Sequence[int] | None) -> tuple[int, int]:
-    """Return the offsets of the lowest byte of the elements, and of the byte after the highest."""
-    size = int(np.prod(shape, dtype=np.int64))
-    if not size:
-        return 0, 0
-    if strides is None:
-        return 0, size * itemsize
-    spans = [step * (length - 1) for step, length in zip(strides, shape, strict=True)]
-    return sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans) + itemsize
 
 
 def _of_interface(owner: object, interface: Mapping[str, Any]) -> Strided:

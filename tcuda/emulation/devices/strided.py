@@ -10,6 +10,7 @@ import numpy as np
 
 from tcuda import _core
 from tcuda._base.errors import OutOfMemoryError
+from tcuda._base.strides import byte_bounds
 from tcuda.emulation.devices import memory
 from tcuda.emulation.devices.memory import Block, MemoryPointer, allocate
 from tcuda.emulation.numbers import structured
@@ -279,14 +280,11 @@ def _require_within(lengths: Sequence[int], itemsize: int, strides: Sequence[int
     if len(strides) != len(lengths):
         raise ValueError("len(shape) != len(strides)")
     if nbytes:
-        spans = [step * (length - 1) for step, length in zip(strides, lengths, strict=True)]
-        if any(span < 0 for span in spans):
+        begin, end = byte_bounds(0, itemsize, lengths, strides)
+        if begin < 0:
             raise ValueError("ndarray() with strides currently does not allow negative strides")
-        if sum(spans) + itemsize > nbytes:
-            raise ValueError(
-                f"ndarray() with strides must stay withing a contiguous size of {nbytes} but got "
-                f"{sum(spans) + itemsize}."
-            )
+        if end > nbytes:
+            raise ValueError(f"ndarray() with strides must stay withing a contiguous size of {nbytes} but got {end}.")
 
 
 ARRAYS = _core.EmulatedArrays(Block, np.ndarray, _functions_of_numpy(), KINDS)

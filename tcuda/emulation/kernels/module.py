@@ -24,6 +24,7 @@ from tcuda.emulation.rtc import CompileException, constants, excerpts, global_va
 from tcuda.emulation.rtc.shared_memory import shared_variables
 from tcuda.emulation.rtc.source_lines import source_lines
 from tcuda.emulation.runtime import launch_limits
+from tcuda.emulation.work.numpy_work import is_watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -288,7 +289,7 @@ def load(
         build = functools.partial(
             rtc.build, code, options, names, backend, jitify=jitify, races=checks.races, memory=checks.memory
         )
-        library, messages, recorded = _built(build, watched=checks.memory and _watched())
+        library, messages, recorded = _built(build, watched=checks.memory and is_watched())
         if log is not None:
             log.write(messages)
         # A library with which launches find races has a check of every access, too.
@@ -296,11 +297,6 @@ def load(
         with _lock:
             module = _loaded.setdefault(key, module)
     return module
-
-
-def _watched() -> bool:
-    """Return whether launches note their accesses."""
-    return _runtime.races.detector is not None or _runtime.contents.unwritten is not None
 
 
 def _built(build: Callable[..., tuple[bytes, str]], *, watched: bool) -> tuple[bytes, str, bool]:

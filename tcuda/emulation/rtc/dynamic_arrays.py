@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc.tokens import Token, tokens
+from tcuda.emulation.rtc.tokens import Token, closing, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,12 +70,7 @@ def _declaration(source: str, found: Sequence[Token], outside: bool) -> str | No
         if token.text in ("[[", "{", "}", "=", "("):
             return None
         if token.text in _ALIGNMENTS and place + 1 < len(found) and found[place + 1].text == "(":
-            place, depth = place + 1, 0
-            while place < len(found):
-                depth += (found[place].text == "(") - (found[place].text == ")")
-                place += 1
-                if depth == 0:
-                    break
+            place = closing(found, place + 1) + 1
             continue
         if token.text != _SHARED:
             kept.append(token)
@@ -85,8 +80,7 @@ def _declaration(source: str, found: Sequence[Token], outside: bool) -> str | No
         return None
     name = kept[first - 1].text
     kind = " ".join(token.text for token in kept[: first - 1])
-    closing = next((at for at in range(first, len(kept)) if kept[at].text == "]"), len(kept) - 1)
-    rest = "".join(token.text for token in kept[closing + 1 :])
+    rest = "".join(token.text for token in kept[closing(kept, first) + 1 :]) if first < len(kept) else ""
     if outside:
         return f'extern {kind} {name}[]{rest} __asm__("{_SYMBOL}")'
     if first == len(kept):  # one element, and no array

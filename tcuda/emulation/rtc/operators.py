@@ -11,7 +11,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc.tokens import Token, tokens
+from tcuda.emulation.rtc.tokens import Token, closing, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -191,10 +191,10 @@ def _static_cast(source: str, found: Sequence[Token], index: int) -> Iterator[In
     words = [token.text for token in found[index + 2 : end]]
     if not _is(found, end + 1, "(") or not {"*", "&"}.isdisjoint(words) or not _may_be_integer(words):
         return
-    closing = _closing(found, end + 1)
+    last = closing(found, end + 1)
     kind = source[found[index + 2].start : found[end].start]
     yield found[end + 1].end, f"(::tcuda::Cast< {kind}>)("
-    yield found[closing].start, ")"
+    yield found[last].start, ")"
 
 
 def _call(found: Sequence[Token], index: int, types: frozenset[str]) -> Iterator[Insertion]:
@@ -204,18 +204,18 @@ def _call(found: Sequence[Token], index: int, types: frozenset[str]) -> Iterator
     before = found[index - 1].text
     if before in ";{}" or (before not in _BEFORE_OPERAND and before not in ("return", "case")):
         return
-    closing = _closing(found, index + 1)
-    inside = found[index + 2 : closing]
+    last = closing(found, index + 1)
+    inside = found[index + 2 : last]
     depth = 0
-    for token, following in itertools.pairwise([*inside, found[closing]]):
+    for token, following in itertools.pairwise([*inside, found[last]]):
         depth += _DEPTHS.get(token.text, 0)
         if (token.text == "," and depth == 0) or token.text == following.text == ".":
             return  # several arguments, or a pack
     declares = all(token.text in _PARTS | _OTHERS | _INTEGERS | types | _QUALIFIERS for token in inside)
-    if declares or inside[0].text in _PARTS | _OTHERS | _QUALIFIERS or _is(found, closing + 1, "("):
+    if declares or inside[0].text in _PARTS | _OTHERS | _QUALIFIERS or _is(found, last + 1, "("):
         return
     yield found[index + 1].end, f"(::tcuda::Cast< {found[index].text}>)("
-    yield found[closing].start, ")"
+    yield found[last].start, ")"
 
 
 def _is_integer(words: Sequence[str]) -> bool:
@@ -234,13 +234,3 @@ def _is(found: Sequence[Token], index: int, text: str) -> bool:
 def _follows(found: Sequence[Token], index: int, text: str) -> bool:
     """Return whether the sign ``text`` follows the token at ``index`` without a space."""
     return _is(found, index + 1, text) and found[index + 1].start == found[index].end
-
-
-def _closing(found: Sequence[Token], index: int) -> int:
-    """Return the index of the bracket that closes the round bracket at ``index``; the last index if no bracket does."""
-    depth = 0
-    for place in range(index, len(found)):
-        depth += (found[place].text == "(") - (found[place].text == ")")
-        if depth == 0:
-            return place
-    return len(found) - 1

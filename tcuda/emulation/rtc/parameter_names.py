@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc.tokens import tokens
+from tcuda.emulation.rtc.source import WITH_ARGUMENTS
+from tcuda.emulation.rtc.tokens import closing, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 _KERNEL = "__global__"
 _OPEN, _CLOSE = frozenset("([{<"), frozenset(")]}>")
-_WITH_ARGUMENTS = frozenset(["__launch_bounds__", "__attribute__", "__cluster_dims__", "__maxnreg__", "alignas"])
 
 
 def parameter_names(source: str, kernel: str) -> list[str]:
@@ -38,22 +38,12 @@ def parameter_names(source: str, kernel: str) -> list[str]:
 def _names_of(found: Sequence[Token], place: int, kernel: str) -> list[str] | None:
     """Return the names of the parameters, if the declaration at ``place`` is of ``kernel``."""
     while place + 1 < len(found) and found[place].text not in (";", "{"):
-        if found[place].text in _WITH_ARGUMENTS and found[place + 1].text == "(":
-            place = _end(found, place + 1)
+        if found[place].text in WITH_ARGUMENTS and found[place + 1].text == "(":
+            place = closing(found, place + 1)
         elif found[place + 1].text == "(":
-            return _parameters(found[place + 2 : _end(found, place + 1)]) if found[place].text == kernel else None
+            return _parameters(found[place + 2 : closing(found, place + 1)]) if found[place].text == kernel else None
         place += 1
     return None
-
-
-def _end(found: Sequence[Token], place: int) -> int:
-    """Return the place of the bracket that closes the round bracket at ``place``."""
-    depth = 0
-    for index in range(place, len(found)):
-        depth += (found[index].text == "(") - (found[index].text == ")")
-        if depth == 0:
-            return index
-    return len(found)
 
 
 def _parameters(found: Sequence[Token]) -> list[str]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcuda.emulation.rtc.tokens import line_of, tokens
+from tcuda.emulation.rtc.tokens import BRACKETS, closing, line_of, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tcuda.emulation.rtc.tokens import Token
 
-_OPEN = {"(": ")", "{": "}", "[": "]"}
-_CLOSE = frozenset(_OPEN.values())
 _HEADS = frozenset(["if", "for", "while", "switch"])
 
 
@@ -45,9 +43,9 @@ def _loops(found: Sequence[Token]) -> Iterator[tuple[int, int, bool]]:
         if token.text == "do":
             end = _after_statement(found, place + 1)
             # The condition stands behind the body, in `while (...)`.
-            yield place, _after_brackets(found, end + 1) if end < len(found) else end, False
+            yield place, closing(found, end + 1) + 1 if end + 1 < len(found) else len(found), False
         elif token.text in ("for", "while") and found[place + 1].text == "(":
-            head = _after_brackets(found, place + 1)
+            head = closing(found, place + 1) + 1
             steps = token.text == "for" and found[head - 2].text not in (";", "(")
             empty = head < len(found) and found[head].text == ";"
             yield place, _after_statement(found, head), steps and not empty
@@ -58,21 +56,11 @@ def _bodies(found: Sequence[Token]) -> Iterator[tuple[str, tuple[int, int]]]:
     for place, token in enumerate(found):
         if token.kind != "name" or token.text in _HEADS or place + 1 == len(found) or found[place + 1].text != "(":
             continue
-        head = _after_brackets(found, place + 1)
+        head = closing(found, place + 1) + 1
         while head < len(found) and found[head].kind == "name":  # such as `const` and `noexcept`
             head += 1
         if head < len(found) and found[head].text == "{":
-            yield token.text, (head, _after_brackets(found, head))
-
-
-def _after_brackets(found: Sequence[Token], place: int) -> int:
-    """Return the place behind the bracket that closes the bracket at ``place``."""
-    depth = 0
-    for index in range(place, len(found)):
-        depth += (found[index].text in _OPEN) - (found[index].text in _CLOSE)
-        if depth == 0:
-            return index + 1
-    return len(found)
+            yield token.text, (head, closing(found, head) + 1)
 
 
 def _after_statement(found: Sequence[Token], place: int) -> int:
@@ -81,17 +69,17 @@ def _after_statement(found: Sequence[Token], place: int) -> int:
         return place
     text = found[place].text
     if text == "{":
-        return _after_brackets(found, place)
+        return closing(found, place) + 1
     if text == "do":
         end = _after_statement(found, place + 1)
         return _after_statement(found, end)  # `while (...);`
     if text in _HEADS and place + 1 < len(found) and found[place + 1].text == "(":
-        end = _after_statement(found, _after_brackets(found, place + 1))
+        end = _after_statement(found, closing(found, place + 1) + 1)
         if text == "if" and end < len(found) and found[end].text == "else":
             return _after_statement(found, end + 1)
         return end
     while place < len(found) and found[place].text != ";":
-        place = _after_brackets(found, place) if found[place].text in _OPEN else place + 1
+        place = closing(found, place) + 1 if found[place].text in BRACKETS else place + 1
     return place + 1
 
 

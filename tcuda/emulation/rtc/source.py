@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from tcuda.emulation.rtc import directives, launch_bounds
 from tcuda.emulation.rtc.dynamic_arrays import rewritten
 from tcuda.emulation.rtc.shared_variables import without_static
-from tcuda.emulation.rtc.tokens import Token, tokens
+from tcuda.emulation.rtc.tokens import Token, closing, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _KERNEL = "__global__"
-_OPEN = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
-_WITH_ARGUMENTS = frozenset(
+WITH_ARGUMENTS = frozenset(
     ["__launch_bounds__", "__attribute__", "__cluster_dims__", "__block_size__", "__align__", "alignas", "__maxnreg__"]
 )
+"""The words in the declaration of a kernel behind which brackets have no parameters."""
+
 _LAST_COMMA = re.compile(r",\s*>")
 _TYPES = frozenset(["class", "struct", "union", "enum"])
 
@@ -139,10 +140,10 @@ def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope, macros
     name_from = name_to = -1
     while place < len(found) and found[place].text not in (";", "{"):
         text = found[place].text
-        if text in _WITH_ARGUMENTS and place + 1 < len(found) and found[place + 1].text == "(":
-            place = _closing(found, place + 1) + 1
+        if text in WITH_ARGUMENTS and place + 1 < len(found) and found[place + 1].text == "(":
+            place = closing(found, place + 1) + 1
         elif text == "[[":
-            place = _closing(found, place) + 1
+            place = closing(found, place) + 1
         elif text == "(":
             name_to = place
             break
@@ -154,7 +155,7 @@ def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope, macros
             place += 1
     if name_to < 0 or name_from < 0:
         return None
-    end = _closing(found, name_to) + 1
+    end = closing(found, name_to) + 1
     while end < len(found) and found[end].text not in (";", "{"):
         end += 1
     defined = end < len(found) and found[end].text == "{"
@@ -172,17 +173,6 @@ def _kernel(found: Sequence[Token], index: int, start: int, scope: Scope, macros
 def _parameters_of_template(before: Sequence[str]) -> bool:
     place = before.index("template")
     return [*before[place + 1 : place + 3]] != ["<", ">"] and before[place + 1 : place + 2] == ["<"]
-
-
-def _closing(found: Sequence[Token], place: int) -> int:
-    """Return the index of the bracket that closes the bracket at ``place``; the last index if no bracket does."""
-    opening = found[place].text
-    closing, depth = _OPEN[opening], 0
-    for index in range(place, len(found)):
-        depth += (found[index].text == opening) - (found[index].text == closing)
-        if depth == 0:
-            return index
-    return len(found) - 1
 
 
 def _closing_angle(found: Sequence[Token], place: int) -> int:

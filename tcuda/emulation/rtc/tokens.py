@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+BRACKETS = {"(": ")", "[": "]", "{": "}", "[[": "]]"}
+"""The brackets that open, and those that close them."""
 
 _PATTERN = re.compile(
     r"""
@@ -70,6 +73,19 @@ def tokens(source: str) -> Iterator[Token]:
         elif kind != "comment":
             at_line_start = False
             yield Token(kind, text, match.start())
+
+
+def closing(found: Sequence[Token], place: int) -> int:
+    """Return the place of the bracket that closes the bracket at ``place``; the last place if no bracket does.
+
+    The result is ``place`` if no bracket is there.
+    """
+    opening, depth = found[place].text, 0
+    for index in range(place, len(found)):
+        depth += (found[index].text == opening) - (found[index].text == BRACKETS.get(opening, opening))
+        if depth == 0:
+            return index
+    return len(found) - 1
 
 
 def line_of(source: str, place: int) -> int:

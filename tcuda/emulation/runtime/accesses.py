@@ -36,12 +36,3 @@ def rows(address: int, pitch: int, width: int, height: int, kind: int, label: st
 def listed(accesses: Accesses) -> Sequence[Access]:
     """Return ``accesses``, which are asked for now if they are a function."""
     return accesses() if callable(accesses) else accesses
-
-
-def bounds(access: Access) -> tuple[int, int]:
-    """Return the address of the first byte of ``access``, and the address behind the last one."""
-    address, itemsize, shape, strides, *_ = access
-    if 0 in shape:
-        return address, address
-    spans = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
-    return address + sum(min(0, each) for each in spans), address + sum(max(0, each) for each in spans) + itemsize

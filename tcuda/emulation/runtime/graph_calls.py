@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcuda._base.statuses import Status
+from tcuda._base.strides import byte_bounds
 from tcuda._runtime.protocol import GRAPH_DOT_VERBOSE, Moved, Writes
 from tcuda._runtime.update_failures import update_failure
-from tcuda.emulation.runtime.accesses import POSSIBLE, WRITE, bounds, listed
+from tcuda.emulation.runtime.accesses import POSSIBLE, WRITE, listed
 from tcuda.emulation.runtime.calls import failure
 from tcuda.emulation.runtime.conditionals import has_legal_bodies
 from tcuda.emulation.runtime.graph_changes import MovedGraph, can_be_disabled, difference, without
@@ -134,9 +135,10 @@ class GraphCalls:
         (node,) = self._graphs.find(graph, ("cudaGraphGetNodes({:#x})", graph)).nodes
         writes = Writes([], [])
         for access in listed(node.accesses):
-            _, _, _, _, kind, _, *marks = access
+            address, itemsize, shape, strides, kind, _, *marks = access
             if kind & WRITE:
-                (writes.possible if POSSIBLE in marks else writes.sure).append(bounds(access))
+                found = writes.possible if POSSIBLE in marks else writes.sure
+                found.append(byte_bounds(address, itemsize, shape, strides))
         return writes
 
     def graphExecGetId(self, graphExec: int) -> int:

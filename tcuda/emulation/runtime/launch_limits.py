@@ -28,9 +28,11 @@ SHARED = 48 << 10
 MOST_SHARED = 232448
 """The most bytes of shared memory of a block for which a kernel can ask."""
 
-_WARP = 32
-_BLOCKS, _WARPS, _SHARED = 32, 64, 233472
-"""The most blocks, warps and bytes of shared memory of a multiprocessor at the same time."""
+WARP = 32
+"""The threads of a warp."""
+
+RESIDENT_BLOCKS, RESIDENT_THREADS, RESIDENT_SHARED = 32, 2048, 233472
+"""The most blocks, threads and bytes of shared memory of a multiprocessor at the same time."""
 
 _RESERVED = 1024
 """The bytes of shared memory that CUDA keeps for itself in each block."""
@@ -78,8 +80,9 @@ def most_together(block: Dimensions, shared: int, multiprocessors: int = MULTIPR
         shared: The bytes of shared memory of a block.
         multiprocessors: The number of multiprocessors.
     """
-    warps = -(-block[0] * block[1] * block[2] // _WARP)
-    return multiprocessors * max(0, min(_BLOCKS, _WARPS // warps, _SHARED // (shared + _RESERVED)))
+    threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
+    blocks = min(RESIDENT_BLOCKS, RESIDENT_THREADS // threads, RESIDENT_SHARED // (shared + _RESERVED))
+    return multiprocessors * max(0, blocks)
 
 
 def check_cooperative(kernel: str, grid: Dimensions, block: Dimensions, shared: int, multiprocessors: int) -> None:

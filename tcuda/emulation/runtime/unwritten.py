@@ -15,6 +15,7 @@ import numpy as np
 
 from tcuda._base.errors import UnwrittenMemoryError
 from tcuda._base.statuses import Status
+from tcuda._base.strides import byte_bounds
 from tcuda._base.user_code import calling_place
 from tcuda.emulation.runtime.accesses import READ, WRITE, listed, rows
 from tcuda.emulation.runtime.address_ranges import AddressRanges
@@ -220,17 +221,12 @@ class Unwritten:
 
     def _block_of(self, region: Region) -> tuple[_Block | None, int, int | None]:
         """Return the block of a region, the first address, and the bytes if they have no gaps."""
-        address, itemsize, shape, strides = region
-        low, extent = address, itemsize
-        for length, stride in zip(shape, strides, strict=True):
-            if not length:
-                return None, low, None
-            extent += abs(stride) * (length - 1)
-            if stride < 0:
-                low += stride * (length - 1)
+        low, high = byte_bounds(*region)
         found = self._blocks.at(low)
-        if found is None or low + extent > found.end:
+        if low == high or found is None or high > found.end:
             return None, low, None
+        _, itemsize, shape, strides = region
+        extent = high - low
         return found.value, low, extent if math.prod(shape) * itemsize == extent and 0 not in strides else None
 
     def _marks_of(self, block: _Block) -> Marks:

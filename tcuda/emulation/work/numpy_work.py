@@ -231,7 +231,7 @@ def at_once(
     )
 
 
-def _watched() -> bool:
+def is_watched() -> bool:
     """Return whether somebody asks what work reads and writes."""
     return _runtime.races.detector is not None or _runtime.contents.unwritten is not None
 
@@ -328,7 +328,7 @@ def call(
         outs = out if isinstance(out, tuple) else (out,)
         _require_outputs(outs)
         work = 0 if flops is None else flops(arguments, options["out"])
-        if not _watched() and type(operands) is Operands:
+        if not is_watched() and type(operands) is Operands:
             launch(function, args, kwargs, reads=operands.arrays, flops=work)
         else:
             reads = _without(operands.arrays, outs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.strides import byte_bounds
 from tcuda._viz.shared import Stacks, document, packed
 from tcuda.sanitizer._page.sources import Sources
 
@@ -143,10 +144,9 @@ def _extent_of(access: Mapping[str, Any], allocation: Mapping[str, Any] | None) 
     """Return the extent of a view, and the number of its bytes, which is smaller if the view has gaps."""
     if allocation is None or "strides" not in access:
         return None
-    steps = [(length - 1) * stride for length, stride in zip(access["shape"], access["strides"], strict=True)]
-    lowest = access["address"] + sum(step for step in steps if step < 0)
-    bytes = access["itemsize"] * math.prod(access["shape"])
-    return lowest - allocation["address"], access["itemsize"] + sum(map(abs, steps)), bytes
+    itemsize, shape = access["itemsize"], access["shape"]
+    begin, end = byte_bounds(access["address"], itemsize, shape, access["strides"])
+    return begin - allocation["address"], end - begin, itemsize * math.prod(shape)
 
 
 __all__ = ["RACES", "SYNCS", "render"]

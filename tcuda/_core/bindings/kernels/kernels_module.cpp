@@ -8,6 +8,7 @@
 #include "bindings/arrays/array_type.hpp"
 #include "bindings/kernels/kernel_function.hpp"
 #include "bindings/kernels/kernel_parameters.hpp"
+#include "bindings/python/checked.hpp"
 #include "kernels/kernel_launcher.hpp"
 
 namespace nb = nanobind;
@@ -27,12 +28,6 @@ void make_parameters(KernelParameters *self, const std::vector<PythonParameter> 
         parameters.push_back(checked_parameter(kind[0], size, offset));
     }
     new (self) KernelParameters(std::move(parameters), arrays);
-}
-
-nb::object checked(PyObject *made) {
-    if (made == nullptr)
-        nb::raise_python_error();
-    return nb::steal(made);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "bindings/memory/ledger_errors.hpp"
 #include "bindings/memory/python_relief.hpp"
+#include "bindings/python/checked.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_type.hpp"
 #include "bindings/python/raised.hpp"
@@ -95,19 +96,13 @@ PyObject *make_type() {
 }
 
 nb::object allocate_memory(nb::handle type, PythonLedger &ledger, int device, std::size_t size, Stream stream) {
-    PyObject *const made = OwnedMemory::make(type.ptr(), ledger, device, size, stream);
-    if (made == nullptr)
-        nb::raise_python_error();
-    return nb::steal(made);
+    return checked(OwnedMemory::make(type.ptr(), ledger, device, size, stream));
 }
 
 } // namespace
 
 void bind_owned_memory(nb::module_ &module) {
-    PyObject *const type = make_type();
-    if (type == nullptr)
-        nb::raise_python_error();
-    module.attr("OwnedMemory") = nb::steal(type);
+    module.attr("OwnedMemory") = checked(make_type());
     module.def(
         "allocate_memory", allocate_memory, nb::arg("type"), nb::arg("ledger"), nb::arg("device"), nb::arg("size"),
         nb::arg("stream"),

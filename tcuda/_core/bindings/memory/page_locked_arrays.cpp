@@ -1,6 +1,7 @@
 #include "bindings/memory/page_locked_arrays.hpp"
 
 #include "bindings/memory/page_locked_memory.hpp"
+#include "bindings/python/checked.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
 
@@ -79,10 +80,7 @@ nb::object PageLockedArrays::make(nb::handle shape, nb::handle passed) {
         return nb::none();
     void *address;
     const Owned memory(make_page_locked(ledger_.ptr(), static_cast<std::size_t>(bytes), &address));
-    PyObject *const made = memory ? numpy_.array_over(address, memory.get(), dtype.ptr(), axes, lengths) : nullptr;
-    if (made == nullptr)
-        nb::raise_python_error();
-    return nb::steal(made);
+    return checked(memory ? numpy_.array_over(address, memory.get(), dtype.ptr(), axes, lengths) : nullptr);
 }
 
 void bind_page_locked_arrays(nb::module_ &module) {

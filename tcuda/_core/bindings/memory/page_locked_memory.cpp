@@ -4,6 +4,7 @@
 
 #include "bindings/memory/ledger_errors.hpp"
 #include "bindings/memory/python_ledger.hpp"
+#include "bindings/python/checked.hpp"
 #include "bindings/python/interruption.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/raised.hpp"
@@ -66,10 +67,7 @@ PyTypeObject *type_of_memory = nullptr;
 
 nb::object allocate_page_locked(nb::handle_t<PythonLedger> ledger, std::size_t size) {
     void *address;
-    PyObject *const made = make_page_locked(ledger.ptr(), size, &address);
-    if (made == nullptr)
-        nb::raise_python_error();
-    return nb::steal(made);
+    return checked(make_page_locked(ledger.ptr(), size, &address));
 }
 
 } // namespace

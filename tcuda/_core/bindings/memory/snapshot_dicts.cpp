@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "bindings/python/checked.hpp"
 #include "bindings/python/containers.hpp"
 #include "bindings/python/interned.hpp"
 #include "bindings/threads/python_stacks.hpp"
@@ -180,11 +181,8 @@ private:
 
     nb::object frames(StackId stack) {
         auto &known = frames_[stack];
-        if (!known.is_valid()) {
-            known = nb::steal(frames_of(stack));
-            if (!known.is_valid())
-                nb::raise_python_error();
-        }
+        if (!known.is_valid())
+            known = checked(frames_of(stack));
         return known;
     }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/python/checked.hpp"
 #include "bindings/python/containers.hpp"
 #include "bindings/python/interned.hpp"
 #include "threads/published.hpp"
@@ -118,10 +119,8 @@ public:
     explicit DictFiller(nb::dict &dict) : dict_(dict) {}
 
     void add(const std::string &name, std::int64_t number) {
-        PyObject *const key = PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
-        if (key == nullptr)
-            nb::raise_python_error();
-        set(dict_, nb::steal(key).ptr(), number);
+        set(dict_, checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()))).ptr(),
+            number);
     }
     template <typename Counters> void add(const std::string &name, const Counters &counters) {
         visit_parts(*this, name, counters);

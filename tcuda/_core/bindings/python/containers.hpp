@@ -1,22 +1,12 @@
-// Empty containers of Python. nanobind's own constructors of them do not say that there is no memory.
+// New containers of Python. nanobind's own constructors of them do not say that there is no memory.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/python/checked.hpp"
 
 namespace tcuda {
 
-inline nanobind::dict new_dict() {
-    PyObject *const made = PyDict_New();
-    if (made == nullptr)
-        nanobind::raise_python_error();
-    return nanobind::steal<nanobind::dict>(made);
-}
+inline nanobind::dict new_dict() { return checked<nanobind::dict>(PyDict_New()); }
 
-inline nanobind::list new_list() {
-    PyObject *const made = PyList_New(0);
-    if (made == nullptr)
-        nanobind::raise_python_error();
-    return nanobind::steal<nanobind::list>(made);
-}
+inline nanobind::list new_list(Py_ssize_t size = 0) { return checked<nanobind::list>(PyList_New(size)); }
 
 } // namespace tcuda

@@ -1,15 +1,10 @@
 // Strings of Python that are made once: the keys of dictionaries.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "bindings/python/checked.hpp"
 
 namespace tcuda {
 
-inline nanobind::object interned(const char *text) {
-    PyObject *const made = PyUnicode_InternFromString(text);
-    if (made == nullptr)
-        nanobind::raise_python_error();
-    return nanobind::steal(made);
-}
+inline nanobind::object interned(const char *text) { return checked(PyUnicode_InternFromString(text)); }
 
 } // namespace tcuda

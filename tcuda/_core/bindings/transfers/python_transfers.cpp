@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bindings/notes/work_notes.hpp"
+#include "bindings/python/containers.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
 #include "driver/relaxed_captures.hpp"
@@ -54,12 +55,6 @@ void require_same_size(const Items &first, const Items &second) {
         throw nb::value_error("the sequences must have the same length");
 }
 
-nb::object new_list(Py_ssize_t size) {
-    PyObject *const list = PyList_New(size);
-    require(list != nullptr);
-    return nb::steal(list);
-}
-
 } // namespace
 
 // A call of the owner, with its work and the current stream of each device.
@@ -87,9 +82,7 @@ public:
     nb::object make(PyObject *shape, PyObject *dtype, int device) {
         if (!work_.enter(device))
             raise();
-        PyObject *const made = owner_.arrays_.maker.make(shape, dtype);
-        require(made != nullptr);
-        return nb::steal(made);
+        return checked(owner_.arrays_.maker.make(shape, dtype));
     }
 
     // Calls `function(work)` without Python's lock, and raises an error if the result is false. Then no copy is under
@@ -188,9 +181,7 @@ nb::object PythonTransfers::array_at(PyObject *pointer, std::uint64_t offset, Py
     const nb::object type = nb::borrow(made_as(dtype));
     const Owned bytes(PyLong_FromUnsignedLongLong(offset));
     const Owned place(bytes ? PyNumber_Add(pointer, bytes.get()) : nullptr);
-    PyObject *const made = place ? arrays_.maker.make(shape, type.ptr(), place.get()) : nullptr;
-    require(made != nullptr);
-    return nb::steal(made);
+    return checked(place ? arrays_.maker.make(shape, type.ptr(), place.get()) : nullptr);
 }
 
 nb::object PythonTransfers::empty(nb::handle shape, nb::handle dtype, int device) {
@@ -278,7 +269,7 @@ nb::object PythonTransfers::pack(nb::handle arrays, int device, std::uint64_t fu
     const Items given(arrays);
     std::vector<PackedArray> packed;
     packed.reserve(static_cast<std::size_t>(given.size()));
-    nb::object offsets = new_list(0);
+    nb::object offsets = new_list();
     std::uint64_t bytes = 0;
     for (Py_ssize_t i = 0; i < given.size() && (i == 0 || bytes < full); ++i) {
         ArrayMemory from;

@@ -86,7 +86,7 @@ void NvtxMemory::memory_mapped(Address address, std::size_t size) noexcept {
     void *const handle = function<RegisterHeap>(heap_register)(nullptr, &description);
     try {
         heaps_[address] = {size, handle};
-    } catch (...) { // without host memory, the tool must not take the arrays of the heap for wrong accesses
+    } catch (...) { // The host lacks memory. A heap without known arrays would make each access look wrong.
         function<UnregisterHeap>(heap_unregister)(nullptr, handle);
     }
 }

@@ -250,7 +250,7 @@ bool Sleeper::wake(Lock &lock, PoolId id, Lack *lack, Refusal *refusal) {
                 status = copies[at]->give(ranges[at]);
     }
     if (status != success) {
-        bool asleep; // memory that the driver fails to unmap is there when the pools wake
+        bool asleep; // ignored: the next wake finds memory that the driver has failed to unmap
         native_.sleep(move.heaps, &asleep);
         throw DriverError(status, "copying memory from the host; the memory is asleep");
     }

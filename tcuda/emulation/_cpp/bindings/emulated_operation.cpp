@@ -5,6 +5,7 @@
 
 #include "bindings/memory/python_ledger.hpp"
 #include "bindings/python/callable.hpp"
+#include "bindings/python/checked.hpp"
 #include "bindings/python/interned.hpp"
 #include "bindings/python/owned.hpp"
 #include "bindings/python/python_calls.hpp"
@@ -212,28 +213,24 @@ void bind_emulated_operation(nb::module_ &module) {
     nbytes_name = interned("nbytes").release().ptr();
     out_names = nb::make_tuple(interned("out")).release().ptr();
     no_axes = nb::make_tuple().release().ptr();
-    PyObject *const type = Callable<held_count>::make_type("tcuda._core.EmulatedOperation", sizeof(EmulatedOperation));
-    if (type == nullptr)
-        nb::raise_python_error();
     module.def(
         "emulated_operation",
-        [type = nb::steal(type)](nb::object function, Py_ssize_t inputs, bool reduces, nb::object fallback,
-                                 nb::dict kinds, nb::object failed, const QuietCalls &quiet, const EmulatedWork &work,
-                                 const EmulatedArrays &arrays) {
+        [type = checked(Callable<held_count>::make_type("tcuda._core.EmulatedOperation", sizeof(EmulatedOperation)))](
+            nb::object function, Py_ssize_t inputs, bool reduces, nb::object fallback, nb::dict kinds,
+            nb::object failed, const QuietCalls &quiet, const EmulatedWork &work, const EmulatedArrays &arrays) {
             if (inputs > most_inputs)
                 throw nb::value_error("emulated_operation() takes functions of at most three inputs");
-            PyObject *const self =
+            nb::object made = checked(
                 Callable<held_count>::make(type.ptr(), call_operation,
                                            {function.ptr(), fallback.ptr(), kinds.ptr(), failed.ptr(),
-                                            nb::find(quiet).ptr(), nb::find(work).ptr(), nb::find(arrays).ptr()});
-            if (self == nullptr)
-                nb::raise_python_error();
-            EmulatedOperation::of(self)->quiet = &quiet;
-            EmulatedOperation::of(self)->work = &work;
-            EmulatedOperation::of(self)->arrays = &arrays;
-            EmulatedOperation::of(self)->inputs = inputs;
-            EmulatedOperation::of(self)->reduces = reduces;
-            return nb::steal(self);
+                                            nb::find(quiet).ptr(), nb::find(work).ptr(), nb::find(arrays).ptr()}));
+            EmulatedOperation &self = *EmulatedOperation::of(made.ptr());
+            self.quiet = &quiet;
+            self.work = &work;
+            self.arrays = &arrays;
+            self.inputs = inputs;
+            self.reduces = reduces;
+            return made;
         },
         nb::arg("function"), nb::arg("inputs"), nb::arg("reduces"), nb::arg("fallback"), nb::arg("kinds"),
         nb::arg("failed"), nb::arg("quiet"), nb::arg("work"), nb::arg("arrays"),

@@ -1,5 +1,6 @@
 #include "emulation/_cpp/bindings/quiet_calls.hpp"
 
+#include "bindings/python/checked.hpp"
 #include "bindings/python/python_calls.hpp"
 
 namespace nb = nanobind;
@@ -31,10 +32,7 @@ struct Uncollected {
 nb::object set_variable(nb::handle variable, nb::handle value) {
     const Owned set(PyObject_GetAttrString(variable.ptr(), "set"));
     const Uncollected uncollected;
-    PyObject *const token = set ? call(set.get(), value.ptr()) : nullptr;
-    if (token == nullptr)
-        nb::raise_python_error();
-    return nb::steal(token);
+    return checked(set ? call(set.get(), value.ptr()) : nullptr);
 }
 
 } // namespace
@@ -76,11 +74,7 @@ void bind_quiet_calls(nb::module_ &module) {
         .def(
             "__call__",
             [](const QuietCalls &self, nb::callable function, nb::args args, nb::kwargs kwargs) {
-                PyObject *const result =
-                    self.call([&] { return PyObject_Call(function.ptr(), args.ptr(), kwargs.ptr()); });
-                if (result == nullptr)
-                    nb::raise_python_error();
-                return nb::steal(result);
+                return checked(self.call([&] { return PyObject_Call(function.ptr(), args.ptr(), kwargs.ptr()); }));
             },
             nb::sig("def __call__(self, function: Callable[..., _T], /, *args: Any, **kwargs: Any) -> _T"),
             "Return what ``function`` returns.");

@@ -8,8 +8,10 @@
 namespace tcuda {
 namespace {
 
-constexpr unsigned multiprocessors = 132, most_blocks = 32, most_resident_threads = 2048,
-                   most_shared = 233472; // of an H200
+// The limits of an H200. Emulated devices say that they have 8 multiprocessors (costs.py), and a cooperative launch
+// must fit these. A kernel whose blocks wait without a cooperative launch may be right for a whole GPU and asks nobody
+// for its size, so such a kernel fails where it fails on an H200.
+constexpr unsigned multiprocessors = 132, most_blocks = 32, most_resident_threads = 2048, most_shared = 233472;
 constexpr std::size_t piece = 4096;
 
 // The parts of a range outside of another range.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcuda._base.strides import byte_bounds
 from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.work import creation
 
@@ -87,8 +88,8 @@ def _check_axes(axes: Any, ndim: int) -> tuple[int, ...]:
 
 def _get_inttype(input: Strided) -> str:
     """Return the type in CUDA C++ for the places of elements of an array, in bytes."""
-    reach = sum((length - 1) * abs(stride) for length, stride in zip(input.shape, input.strides, strict=True))
-    return "int" if reach + input.dtype.itemsize < 2**31 else "ptrdiff_t"
+    begin, end = byte_bounds(0, input.itemsize, input.shape, input.strides)
+    return "int" if end - begin < 2**31 else "ptrdiff_t"
 
 
 def _get_output(output: Any, input: Strided, shape: Any = None, complex_output: bool = False) -> Any:

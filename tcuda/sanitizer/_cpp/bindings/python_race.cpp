@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "bindings/python/checked.hpp"
 #include "bindings/python/containers.hpp"
 #include "bindings/threads/python_stacks.hpp"
 #include "driver/stream_key.hpp"
@@ -16,12 +17,7 @@ using races::RaceAccess;
 using races::RaceAllocation;
 using races::RecentStep;
 
-nb::object frames(StackId stack) {
-    nb::object list = nb::steal(frames_of(stack));
-    if (!list.is_valid())
-        nb::raise_python_error();
-    return list;
-}
+nb::object frames(StackId stack) { return checked(frames_of(stack)); }
 
 // The handle of a stream. The per-thread default streams of all threads have the same.
 Stream shown(Stream key) { return (key & 1) == 0 ? key : per_thread_stream; }

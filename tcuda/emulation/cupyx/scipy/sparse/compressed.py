@@ -11,12 +11,12 @@ from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse import host
 from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call
-from tcuda.emulation.cupyx.scipy.sparse.extremes import Extremes
 from tcuda.emulation.cupyx.scipy.sparse.keys import device_key
 from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import bounds_of, empty, get_index_dtype, is_dense, is_vector, supported
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_shape, is_shape
+from tcuda.emulation.cupyx.scipy.sparse.stored_elements import StoredElements
 from tcuda.emulation.devices.strided import Strided
 from tcuda.emulation.work import creation
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class _Compressed(Extremes, _spbase):
+class _Compressed(StoredElements, _spbase):
     """A matrix that is stored by rows or by columns.
 
     Args:
@@ -226,27 +226,12 @@ class _Compressed(Extremes, _spbase):
         copy.sort_indices()
         return copy
 
-    def eliminate_zeros(self) -> None:
-        """Remove stored zeros in place."""
-        self._adopt(call(host.changed("eliminate_zeros"), (self,)))
-
     def prune(self) -> None:
         """Remove stored elements after the last index pointer, in place."""
         last = bounds_of(self.indptr[-1:])[1]
         if last > min(self.indices.size, self.data.size):
             raise ValueError("indices array has fewer than nnz elements")
         self.data, self.indices = self.data[:last], self.indices[:last]
-
-    def setdiag(self, values: Any, k: int = 0) -> None:
-        """Set a diagonal in place."""
-        self._require_2d("setdiag")
-        rows, columns = self.shape
-        if (k > 0 and k >= columns) or (k < 0 and -k >= rows):
-            raise ValueError("k exceeds matrix dimensions")
-        values = creation.asarray(values, self.dtype)
-        if values.ndim > 1:
-            raise ValueError("values must be 0-d or 1-d")
-        self._adopt(call(host.changed("setdiag"), (self, values, k)))
 
     def __getitem__(self, key: Any) -> Any:
         key = device_key(key, self)

@@ -11,18 +11,18 @@ from tcuda.emulation.arrays.functions import FUNCTIONS
 from tcuda.emulation.cupyx.scipy.sparse import host
 from tcuda.emulation.cupyx.scipy.sparse.base import _spbase
 from tcuda.emulation.cupyx.scipy.sparse.calls import call
-from tcuda.emulation.cupyx.scipy.sparse.extremes import Extremes
 from tcuda.emulation.cupyx.scipy.sparse.kinds import sparray, spmatrix
 from tcuda.emulation.cupyx.scipy.sparse.layout import HOST, Layout
 from tcuda.emulation.cupyx.scipy.sparse.parts import bounds_of, empty, get_index_dtype, is_dense, is_vector, supported
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_shape, is_shape
+from tcuda.emulation.cupyx.scipy.sparse.stored_elements import StoredElements
 from tcuda.emulation.work import creation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class _coo_base(Extremes, _spbase):
+class _coo_base(StoredElements, _spbase):
     """A matrix that is stored with coordinates.
 
     Args:
@@ -172,22 +172,6 @@ class _coo_base(Extremes, _spbase):
         """Sum elements that are stored twice, and sort them by row and column, in place."""
         if not self.has_canonical_format:
             self._adopt(call(host.sum_of_coordinates, (self,), name="sum_duplicates"))
-
-    def eliminate_zeros(self) -> None:
-        """Remove stored zeros in place."""
-        self._adopt(call(host.changed("eliminate_zeros"), (self,)))
-
-    def setdiag(self, values: Any, k: int = 0) -> None:
-        """Set a diagonal in place."""
-        self._require_2d("setdiag")
-        rows, columns = self.shape
-        if (k > 0 and k >= columns) or (k < 0 and -k >= rows):
-            raise ValueError("k exceeds matrix dimensions")
-        values = creation.asarray(values, self.dtype)
-        if values.ndim > 1:
-            raise ValueError("values must be 0-d or 1-d")
-        self._adopt(call(host.changed("setdiag"), (self, values, k)))
-        self.has_canonical_format = False
 
     def diagonal(self, k: int = 0) -> Any:
         """Return a diagonal."""

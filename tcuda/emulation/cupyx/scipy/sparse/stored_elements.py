@@ -1,4 +1,4 @@
-"""The least and the largest elements of sparse matrices, and their places."""
+"""Methods that find or change the stored elements of sparse matrices."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 from tcuda.emulation.cupyx.scipy.sparse import host
 from tcuda.emulation.cupyx.scipy.sparse.calls import call
 from tcuda.emulation.cupyx.scipy.sparse.shapes import checked_axis
+from tcuda.emulation.work import creation
 
 
-class Extremes:
-    """Methods of matrices of the formats whose least and largest elements CuPy finds."""
+class StoredElements:
+    """Methods of matrices that are stored by rows, by columns or with coordinates."""
 
     def max(self, axis: Any = None, out: None = None, *, explicit: bool = False) -> Any:
         """Return the largest element, or the largest elements along an axis."""
@@ -27,6 +28,21 @@ class Extremes:
     def argmin(self, axis: Any = None, out: None = None) -> Any:
         """Return the place of the least element, or the places along an axis."""
         return self._place("argmin", axis, out)
+
+    def eliminate_zeros(self: Any) -> None:
+        """Remove stored zeros in place."""
+        self._adopt(call(host.changed("eliminate_zeros"), (self,)))
+
+    def setdiag(self: Any, values: Any, k: int = 0) -> None:
+        """Set a diagonal in place."""
+        self._require_2d("setdiag")
+        rows, columns = self.shape
+        if (k > 0 and k >= columns) or (k < 0 and -k >= rows):
+            raise ValueError("k exceeds matrix dimensions")
+        values = creation.asarray(values, self.dtype)
+        if values.ndim > 1:
+            raise ValueError("values must be 0-d or 1-d")
+        self._adopt(call(host.changed("setdiag"), (self, values, k)))
 
     def _extreme(self: Any, name: str, axis: Any, out: None, explicit: bool) -> Any:
         axis = self._admitted(axis, out)
