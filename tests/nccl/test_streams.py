@@ -113,7 +113,7 @@ def test_a_captured_collective_knows_its_line_and_cannot_run_alone(monkeypatch: 
         nccl.all_reduce(arrays, streams=[origin, other])
         origin.wait_stream(other)
     words = (
-        r"node \d \(\S+, captured at \S+test_streams.py:\d+ in test_\w+\) cannot be run alone: it waits for the work of"
+        r"node \d \(\S+, captured at \S+test_streams.py:\d+ in test_\w+\) cannot be run alone: the kernel waits for the work of"
     )
     with pytest.raises(RuntimeError, match=words):
         graph.replay_stepwise()
