@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MOST_EVENTS = 1_000_000
 """The events of memory that a trace keeps. Newer events replace the oldest events."""
 
-_REQUESTED = {"alloc": 1, "free_requested": -1}
+_REQUESTED = {"alloc": 1, "free_completed": -1}  # as requested_bytes, with which the sum begins
 _RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 """The events that change the sums of memory, and the sign of each."""
 
@@ -52,8 +52,9 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     """Context manager that writes a timeline of its block: streams, kernels, copies, waits, ranges and memory.
 
     The file is JSON in the Trace Event Format, which https://ui.perfetto.dev and ``chrome://tracing`` show. Each device
-    has a row for each stream, and the bytes of its live arrays and of its segments. The host has a row for each thread,
-    with the waits of the host and the ranges and marks of :mod:`tcuda.nvtx`.
+    has a row for each stream, the bytes of its arrays and the bytes of its segments. An array counts until the end of
+    its last use on any stream, as in ``requested_bytes`` of :func:`tcuda.memory_stats`. The host has a row for each
+    thread, with the waits of the host and the ranges and marks of :mod:`tcuda.nvtx`.
 
     On emulated devices, all times are those of the [emulated clock](../emulation.md#time), and are the same at every
     run. On GPUs, NVIDIA's profiling library CUPTI records the times: ``pip install 'tcuda[trace13]'``, or
@@ -267,8 +268,8 @@ def _counts(device: int) -> tuple[int, ...]:
     return tuple(
         stats[name]
         for name in (
-            "allocation.all.allocated",
-            "allocation.all.freed",
+            "active.all.allocated",
+            "active.all.freed",
             "reserved_bytes.all.allocated",
             "reserved_bytes.all.freed",
         )
@@ -288,5 +289,5 @@ def _counted(events: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 
 
 def _requested(device: int) -> int:
-    """Return the bytes of all live arrays, which are not rounded up, as those of the history are not."""
+    """Return the bytes of all arrays in use, which are not rounded up, as those of the history are not."""
     return int(memory_stats(device)["requested_bytes.all.current"])
