@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.errors import AcceleratorError
 from tcuda._base.files import require_writable, write_file
 from tcuda._base.warnings import stacklevel
 from tcuda._core import Stacks
@@ -59,7 +60,7 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     On emulated devices, all times are those of the [emulated clock](../emulation.md#time), and are the same at every
     run. On GPUs, NVIDIA's profiling library CUPTI records the times: ``pip install 'tcuda[trace13]'``, or
     ``'tcuda[trace12]'`` for CUDA 12, installs its Python package. The end of the block waits for all devices in use
-    there. The file is written also if the block raises an error.
+    there. The file is written also if the block or the wait raises an error, and has what was recorded until then.
 
     If the program records the history of memory itself, by :func:`tcuda.memory._record_memory_history`, the trace has
     the events of that history only. A ``RuntimeWarning`` says if events are missing.
@@ -68,6 +69,7 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
         path: The file to write. A file that is there is replaced.
 
     Raises:
+        AcceleratorError: Work of the block failed, and the wait at the end was the first call to hear of that.
         OSError: The file cannot be written.
         RuntimeError: Another trace is made, or the process has no device, or the devices are GPUs, and the package
             ``cupti-python`` is not installed, or cannot record.
@@ -94,20 +96,24 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
             write_file(file, record.end())
             if record.lack:
                 warnings.warn(record.lack, RuntimeWarning, stacklevel=stacklevel("contextlib"))
+        if record.failure is not None:  # an error of the block is raised instead
+            raise record.failure
 
 
 class LaterRecord:
-    """A record of a trace that begins when tcuda is initialised in this process. Ranges are heard before, too."""
+    """A record of a trace that begins when tcuda is initialised in this process. Ranges are heard before, too.
+
+    Attributes:
+        lack: What the trace lacks, in words; an empty text before the end, and if the trace has everything.
+        failure: The error of the wait at the end; None before the end, and if there was no error.
+    """
 
     def __init__(self) -> None:
+        self.lack = ""
+        self.failure: AcceleratorError | None = None
         self._process = os.getpid()
         self._ranges = _heard_ranges()
         self._record: _Record | None = None
-
-    @property
-    def lack(self) -> str:
-        """What the trace lacks, in words; an empty text before the end, and if the trace has everything."""
-        return self._record.lack if self._record is not None else ""
 
     def begin(self) -> None:
         """Begin the record, unless this process is a fork of the process of the trace."""
@@ -118,7 +124,9 @@ class LaterRecord:
         """End the record, and return the content of the file; None if the record has not begun."""
         self._process = 0
         if self._record is not None:
-            return self._record.end()
+            content = self._record.end()
+            self.lack, self.failure = self._record.lack, self._record.failure
+            return content
         change_listener(lambda _: self._ranges.profiler)
         return None
 
@@ -171,15 +179,19 @@ class _Record:
 
     Attributes:
         lack: What the trace lacks, in words; an empty text before the end, and if the trace has everything.
+        failure: The error of the wait at the end; None before the end, and if there was no error.
     """
 
     def __init__(self, ranges: TracedRanges) -> None:
         self.lack = ""
+        self.failure: AcceleratorError | None = None
         self._ranges = ranges
+        # Now, because after some errors no call of the driver succeeds.
+        self._names = [get_device_name(device) for device in range(device_count())]
         with ExitStack() as undo:
             undo.callback(self._hear_no_ranges)
             self._trace = runtime().beginTrace()
-            undo.callback(self._trace.end, ())
+            undo.callback(self._trace.end)
             self._memory = _History(self._trace)
             undo.callback(self._memory.stop)
             ranges.follow(self._trace)
@@ -191,15 +203,16 @@ class _Record:
     def end(self) -> bytes:
         """End the record, and return the content of the file."""
         self._hear_no_ranges()
-        used = {current_device()}
+        memory: list[Memory] = []
         try:
             memory = self._memory.end()
-            used.update(each.device for each in memory if each.reserved)
+            self._trace.wait(sorted({current_device(), *(each.device for each in memory if each.reserved)}))
+        except AcceleratorError as error:
+            self.failure = error
         finally:
-            work = self._trace.end(sorted(used))
+            work = self._trace.end()
         self.lack = self._memory.lack
-        names = [get_device_name(device) for device in range(device_count())]
-        return document(names, work, self._ranges.found, memory)
+        return document(self._names, work, self._ranges.found, memory)
 
 
 class _History:

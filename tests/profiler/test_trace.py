@@ -16,8 +16,10 @@ from tcuda._runtime import runtime
 from tcuda.profiler import _trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from support.fixture_types import RunPython
 
     Trace = Callable[[Callable[[], object]], list[dict[str, Any]]]
 
@@ -367,7 +369,7 @@ class TestAFailure:
         def begin_noted() -> object:
             made = begin()
             end = made.end
-            made.end = lambda devices: (ended.append(made), end(devices))[1]  # type: ignore[method-assign]
+            made.end = lambda: (ended.append(made), end())[1]  # type: ignore[method-assign]
             return made
 
         monkeypatch.setattr(type(runtime()), "beginTrace", lambda _: begin_noted())
@@ -411,6 +413,61 @@ class TestAFailure:
         assert nvtx._listener is listener
         assert len(ended) == 1
         assert not ledger().records_history()
+
+
+class TestAFailureOfWork:
+    """Work that fails, of which the wait at the end hears first: the file has what was recorded."""
+
+    @pytest.fixture(autouse=True)
+    def failed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        begin = runtime().beginTrace
+
+        def fail(devices: Sequence[int]) -> None:
+            raise tcuda.AcceleratorError(700)
+
+        def begin_with_failure(_: object) -> object:
+            made = begin()
+            made.wait = fail  # type: ignore[method-assign]
+            return made
+
+        monkeypatch.setattr(type(runtime()), "beginTrace", begin_with_failure)
+
+    @pytest.mark.parametrize("error", [None, KeyError("mine")])
+    def test_comes_after_the_error_of_the_block_and_after_the_file(
+        self, trace: Trace, tmp_path: Path, error: KeyError | None
+    ) -> None:
+        def work() -> None:
+            xp.ones(1000).fill(2)
+            tcuda.synchronize()
+            if error is not None:
+                raise error
+
+        kind, text = (tcuda.AcceleratorError, "illegal memory access") if error is None else (KeyError, "mine")
+        with pytest.raises(kind, match=text):
+            trace(work)
+        assert len(spans(json.loads((tmp_path / "out.json").read_text())["traceEvents"], "kernel")) == 2
+
+
+FAILING = """
+import tcuda
+from tcuda import xp
+write = xp.RawKernel('extern "C" __global__ void write(int* x) { *x = 1; }', "write")
+with tcuda.profiler.trace("out.json"):
+    xp.ones(1000).fill(2)
+    tcuda.synchronize()
+    try:
+        write((1,), (1,), (xp.int64(4),))
+        tcuda.synchronize()
+    except tcuda.AcceleratorError as error:
+        print(error.error_code)
+        raise KeyError("mine")
+"""
+
+
+def test_a_device_that_a_kernel_has_made_unusable_has_a_trace(run_forked: RunPython, tmp_path: Path) -> None:
+    done = run_forked(FAILING)
+    assert (done.stdout, done.stderr.splitlines()[-1]) == ("700\n", "KeyError: 'mine'")
+    assert spans(json.loads((tmp_path / "out.json").read_text())["traceEvents"], "kernel")
 
 
 class TestFile:
