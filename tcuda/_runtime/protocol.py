@@ -102,12 +102,18 @@ class Trace(Protocol):
             host_times: Times of ``time.time_ns()``, in their order.
         """
 
-    def end(self, devices: Sequence[int]) -> list[TracedWork]:
-        """End the record, and return what the record has.
+    def wait(self, devices: Sequence[int]) -> None:
+        """Wait until the record has all work that was launched.
 
         Args:
             devices: The devices that the program uses. The record of GPUs is complete when they have no work.
+
+        Raises:
+            AcceleratorError: Work of a device has failed.
         """
+
+    def end(self) -> list[TracedWork]:
+        """End the record, and return what the record has."""
 
 
 class GraphNode(NamedTuple):

@@ -43,7 +43,7 @@ class Memory(NamedTuple):
     Attributes:
         device: The device.
         time: The time in nanoseconds.
-        requested: The bytes of live arrays.
+        requested: The bytes of arrays, until the end of their last use.
         reserved: The bytes of all segments.
     """
 

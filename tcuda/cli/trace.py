@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command, and return the exit status.
 
     Raises:
+        AcceleratorError: Work of the program failed, and the program itself did not hear of that.
         OSError: The timeline cannot be written.
         RuntimeError: The devices in use cannot be traced.
     """
@@ -84,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
             if record.lack:
                 screen.print(record.lack)
             screen.print(f"Wrote {printable(str(options.output))}, which https://ui.perfetto.dev shows.")
+            if record.failure is not None and not ending.status:
+                raise record.failure
             return ending.status
 
         with before_abrupt_exit(lambda status: finish(Ending(status))):

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcuda._base.errors import AcceleratorError
 from tcuda._base.files import require_writable, write_file
 from tcuda._base.warnings import stacklevel
 from tcuda._core import Stacks
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _MOST_EVENTS = 1_000_000
 """The events of memory that a trace keeps. Newer events replace the oldest events."""
 
-_REQUESTED = {"alloc": 1, "free_requested": -1}
+_REQUESTED = {"alloc": 1, "free_completed": -1}  # as requested_bytes, with which the sum begins
 _RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 """The events that change the sums of memory, and the sign of each."""
 
@@ -52,13 +53,14 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     """Context manager that writes a timeline of its block: streams, kernels, copies, waits, ranges and memory.
 
     The file is JSON in the Trace Event Format, which https://ui.perfetto.dev and ``chrome://tracing`` show. Each device
-    has a row for each stream, and the bytes of its live arrays and of its segments. The host has a row for each thread,
-    with the waits of the host and the ranges and marks of :mod:`tcuda.nvtx`.
+    has a row for each stream, the bytes of its arrays and the bytes of its segments. An array counts until the end of
+    its last use on any stream, as in ``requested_bytes`` of :func:`tcuda.memory_stats`. The host has a row for each
+    thread, with the waits of the host and the ranges and marks of :mod:`tcuda.nvtx`.
 
     On emulated devices, all times are those of the [emulated clock](../emulation.md#time), and are the same at every
     run. On GPUs, NVIDIA's profiling library CUPTI records the times: ``pip install 'tcuda[trace13]'``, or
     ``'tcuda[trace12]'`` for CUDA 12, installs its Python package. The end of the block waits for all devices in use
-    there. The file is written also if the block raises an error.
+    there. The file is written also if the block or the wait raises an error, and has what was recorded until then.
 
     If the program records the history of memory itself, by :func:`tcuda.memory._record_memory_history`, the trace has
     the events of that history only. A ``RuntimeWarning`` says if events are missing.
@@ -67,6 +69,7 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
         path: The file to write. The call replaces an existing file.
 
     Raises:
+        AcceleratorError: Work of the block failed, and the wait at the end was the first call to hear of that.
         OSError: The file cannot be written.
         RuntimeError: Another trace is in progress, or the process has no device, or the devices are GPUs, and the
             package ``cupti-python`` is not installed, or cannot record.
@@ -93,20 +96,24 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
             write_file(file, record.end())
             if record.lack:
                 warnings.warn(record.lack, RuntimeWarning, stacklevel=stacklevel("contextlib"))
+        if record.failure is not None:  # an error of the block is raised instead
+            raise record.failure
 
 
 class LaterRecord:
-    """A record of a trace that begins when tcuda is initialised in this process. The record has earlier ranges, too."""
+    """A record of a trace that begins when tcuda is initialised in this process. The record has earlier ranges, too.
+
+    Attributes:
+        lack: What the trace lacks, in words; an empty text before the end, and if the trace has everything.
+        failure: The error of the wait at the end; None before the end, and if there was no error.
+    """
 
     def __init__(self) -> None:
+        self.lack = ""
+        self.failure: AcceleratorError | None = None
         self._process = os.getpid()
         self._ranges = _heard_ranges()
         self._record: _Record | None = None
-
-    @property
-    def lack(self) -> str:
-        """What the trace lacks, in words; an empty text before the end, and if the trace has everything."""
-        return self._record.lack if self._record is not None else ""
 
     def begin(self) -> None:
         """Begin the record, unless this process is a fork of the process of the trace."""
@@ -117,7 +124,9 @@ class LaterRecord:
         """End the record, and return the content of the file; None if the record has not begun."""
         self._process = 0
         if self._record is not None:
-            return self._record.end()
+            content = self._record.end()
+            self.lack, self.failure = self._record.lack, self._record.failure
+            return content
         change_listener(lambda _: self._ranges.profiler)
         return None
 
@@ -170,15 +179,19 @@ class _Record:
 
     Attributes:
         lack: What the trace lacks, in words; an empty text before the end, and if the trace has everything.
+        failure: The error of the wait at the end; None before the end, and if there was no error.
     """
 
     def __init__(self, ranges: TracedRanges) -> None:
         self.lack = ""
+        self.failure: AcceleratorError | None = None
         self._ranges = ranges
+        # Now, because after some errors no call of the driver succeeds.
+        self._names = [get_device_name(device) for device in range(device_count())]
         with ExitStack() as undo:
             undo.callback(self._hear_no_ranges)
             self._trace = runtime().beginTrace()
-            undo.callback(self._trace.end, ())
+            undo.callback(self._trace.end)
             self._memory = _History(self._trace)
             undo.callback(self._memory.stop)
             ranges.follow(self._trace)
@@ -190,15 +203,16 @@ class _Record:
     def end(self) -> bytes:
         """End the record, and return the content of the file."""
         self._hear_no_ranges()
-        used = {current_device()}
+        memory: list[Memory] = []
         try:
             memory = self._memory.end()
-            used.update(each.device for each in memory if each.reserved)
+            self._trace.wait(sorted({current_device(), *(each.device for each in memory if each.reserved)}))
+        except AcceleratorError as error:
+            self.failure = error
         finally:
-            work = self._trace.end(sorted(used))
+            work = self._trace.end()
         self.lack = self._memory.lack
-        names = [get_device_name(device) for device in range(device_count())]
-        return document(names, work, self._ranges.found, memory)
+        return document(self._names, work, self._ranges.found, memory)
 
 
 class _History:
@@ -267,8 +281,8 @@ def _counts(device: int) -> tuple[int, ...]:
     return tuple(
         stats[name]
         for name in (
-            "allocation.all.allocated",
-            "allocation.all.freed",
+            "active.all.allocated",
+            "active.all.freed",
             "reserved_bytes.all.allocated",
             "reserved_bytes.all.freed",
         )
@@ -288,5 +302,5 @@ def _counted(events: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 
 
 def _requested(device: int) -> int:
-    """Return the bytes of all live arrays, not rounded up, because the events of the history have such bytes."""
+    """Return the bytes of all arrays in use, not rounded up, because the events of the history have such bytes."""
     return int(memory_stats(device)["requested_bytes.all.current"])

@@ -19,6 +19,16 @@ print(*sys.argv[1:])
 os.chdir("/")
 """
 
+FAILING_WAIT = """
+import tcuda
+from tcuda.emulation.runtime.trace import EmulatedTrace
+
+def fail(*_):
+    raise tcuda.AcceleratorError(700)
+
+EmulatedTrace.wait = fail
+"""
+
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
@@ -68,6 +78,24 @@ class TestTrace:
         *_, lack, wrote = done.stderr.splitlines()
         assert lack.startswith("The trace lacks events of the memory of cuda:0, so its bytes are wrong. ")
         assert wrote.startswith("Wrote trace.json")
+
+    @pytest.mark.parametrize(
+        ("ending", "status", "told"),
+        [
+            ("pass", 1, "tcuda trace: CUDA error: an illegal memory access"),
+            ("sys.exit('mine')", 1, "mine"),
+            ("sys.exit(4)", 4, ""),
+        ],
+    )
+    def test_a_failure_that_the_program_has_not_heard_of_is_told(
+        self, tcuda_command: Any, program: Path, tmp_path: Path, ending: str, status: int, told: str
+    ) -> None:
+        program.write_text(f"{PROGRAM}{FAILING_WAIT}{ending}")
+        done = tcuda_command("trace", program)
+        assert done.returncode == status, done.stderr
+        assert told in done.stderr
+        assert ("illegal memory access" in done.stderr) == (ending == "pass")
+        assert kernels(tmp_path / "trace.json") == 2
 
     def test_a_program_without_devices_has_no_timeline(self, tcuda_command: Any, tmp_path: Path) -> None:
         done = tcuda_command("trace", "-c", "pass")

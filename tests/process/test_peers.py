@@ -14,7 +14,7 @@ from tcuda._base.statuses import Status
 from tcuda._process import peers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tcuda._runtime.protocol import Runtime
 
@@ -27,14 +27,20 @@ def _unknown_pairs(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Iterato
     if not runtime.deviceCanAccessPeer(0, 1):
         pytest.skip("the devices 0 and 1 cannot access each other's memory")
     pairs = (0, 1), (1, 0)
-    for device, peer in pairs:
-        with tcuda.device(device):
-            status_of(functools.partial(runtime.deviceDisablePeerAccess, peer))
+    _disable(runtime, pairs)
     with monkeypatch.context() as patched:
         patched.setattr(peers, "_reached", {})
         yield
-    for device, peer in pairs:  # other code may remember that the access is on
-        _enable_again(runtime, device, peer)
+    _disable(runtime, pairs)
+    for device, peer in pairs:
+        if peers._reached.get((device, peer)):  # other code remembers that the access is on
+            _enable_again(runtime, device, peer)
+
+
+def _disable(runtime: Runtime, pairs: Iterable[tuple[int, int]]) -> None:
+    for device, peer in pairs:
+        with tcuda.device(device):
+            status_of(functools.partial(runtime.deviceDisablePeerAccess, peer))
 
 
 def _enable_again(runtime: Runtime, device: int, peer: int) -> int:

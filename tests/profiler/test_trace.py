@@ -16,12 +16,16 @@ from tcuda._runtime import runtime
 from tcuda.profiler import _trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from support.fixture_types import RunPython
 
     Trace = Callable[[Callable[[], object]], list[dict[str, Any]]]
 
 pytestmark = needs_timelines
+
+BUSY = 100_000_000  # cycles: longer than a test takes to drop an array
 
 
 @pytest.fixture
@@ -49,6 +53,11 @@ def start(event: dict[str, Any]) -> int:
 def end(event: dict[str, Any]) -> int:
     """Return the end in nanoseconds: the microseconds of the file are no whole numbers, and cannot be compared."""
     return round((event["ts"] + event["dur"]) * 1000)
+
+
+def counters_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the figures of the memory of the current device."""
+    return [event for event in events if event["ph"] == "C" and event["pid"] == tcuda.current_device() + 1]
 
 
 def requested() -> int:
@@ -213,13 +222,30 @@ class TestMemory:
             tcuda.synchronize()
             del x
 
-        events = trace(work)
-        counters = [event for event in events if event["ph"] == "C" and event["pid"] == tcuda.current_device() + 1]
+        counters = counters_of(trace(work))
         bytes_ = [event["args"]["requested"] - before for event in counters]
         assert bytes_[0] == 0
         assert max(bytes_) == 8000
         assert bytes_[-1] == requested() - before
         assert counters[-1]["args"]["reserved"] == tcuda.memory_reserved()
+
+    def test_the_counter_falls_when_a_free_from_before_the_trace_is_complete(self, trace: Trace) -> None:
+        x, side = xp.zeros(1000), tcuda.Stream()
+        tcuda.memory.record_stream(x, side)
+        tcuda.synchronize()
+        before = requested()
+        with tcuda.stream(side):
+            tcuda._sleep(BUSY)
+        del x
+        assert requested() == before  # the free waits for the other stream
+
+        def work() -> None:
+            side.synchronize()
+            tcuda.empty_cache()
+
+        counters = counters_of(trace(work))
+        assert counters[0]["args"]["requested"] == before
+        assert counters[-1]["args"]["requested"] == requested() == before - 8000
 
     def test_a_history_of_the_program_goes_on(self, trace: Trace) -> None:
         tcuda.memory._record_memory_history()
@@ -267,7 +293,7 @@ class TestMissingEvents:
 
     @pytest.mark.parametrize(
         "options",
-        [{"enabled": "state"}, {"max_entries": 2}, {"skip_actions": ["alloc"]}, {"skip_actions": ["free_requested"]}],
+        [{"enabled": "state"}, {"max_entries": 2}, {"skip_actions": ["alloc"]}, {"skip_actions": ["free_completed"]}],
         ids=str,
     )
     def test_of_a_history_that_keeps_too_little_are_told(self, trace: Trace, options: dict[str, Any]) -> None:
@@ -303,7 +329,7 @@ class TestMissingEvents:
             trace(self.work)
 
     def test_that_the_graph_of_memory_does_not_use_are_not_told(self, trace: Trace) -> None:
-        tcuda.memory._record_memory_history(skip_actions=["free_completed", "snapshot", "oom"], max_entries=6)
+        tcuda.memory._record_memory_history(skip_actions=["free_requested", "snapshot", "oom"], max_entries=6)
         self.work()  # the trace may replace these events
         tcuda.empty_cache()
         trace(self.work)
@@ -343,7 +369,7 @@ class TestAFailure:
         def begin_noted() -> object:
             made = begin()
             end = made.end
-            made.end = lambda devices: (ended.append(made), end(devices))[1]  # type: ignore[method-assign]
+            made.end = lambda: (ended.append(made), end())[1]  # type: ignore[method-assign]
             return made
 
         monkeypatch.setattr(type(runtime()), "beginTrace", lambda _: begin_noted())
@@ -387,6 +413,61 @@ class TestAFailure:
         assert nvtx._listener is listener
         assert len(ended) == 1
         assert not ledger().records_history()
+
+
+class TestAFailureOfWork:
+    """Work that fails, of which the wait at the end hears first: the file has what was recorded."""
+
+    @pytest.fixture(autouse=True)
+    def failed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        begin = runtime().beginTrace
+
+        def fail(devices: Sequence[int]) -> None:
+            raise tcuda.AcceleratorError(700)
+
+        def begin_with_failure(_: object) -> object:
+            made = begin()
+            made.wait = fail  # type: ignore[method-assign]
+            return made
+
+        monkeypatch.setattr(type(runtime()), "beginTrace", begin_with_failure)
+
+    @pytest.mark.parametrize("error", [None, KeyError("mine")])
+    def test_comes_after_the_error_of_the_block_and_after_the_file(
+        self, trace: Trace, tmp_path: Path, error: KeyError | None
+    ) -> None:
+        def work() -> None:
+            xp.ones(1000).fill(2)
+            tcuda.synchronize()
+            if error is not None:
+                raise error
+
+        kind, text = (tcuda.AcceleratorError, "illegal memory access") if error is None else (KeyError, "mine")
+        with pytest.raises(kind, match=text):
+            trace(work)
+        assert len(spans(json.loads((tmp_path / "out.json").read_text())["traceEvents"], "kernel")) == 2
+
+
+FAILING = """
+import tcuda
+from tcuda import xp
+write = xp.RawKernel('extern "C" __global__ void write(int* x) { *x = 1; }', "write")
+with tcuda.profiler.trace("out.json"):
+    xp.ones(1000).fill(2)
+    tcuda.synchronize()
+    try:
+        write((1,), (1,), (xp.int64(4),))
+        tcuda.synchronize()
+    except tcuda.AcceleratorError as error:
+        print(error.error_code)
+        raise KeyError("mine")
+"""
+
+
+def test_a_device_that_a_kernel_has_made_unusable_has_a_trace(run_forked: RunPython, tmp_path: Path) -> None:
+    done = run_forked(FAILING)
+    assert (done.stdout, done.stderr.splitlines()[-1]) == ("700\n", "KeyError: 'mine'")
+    assert spans(json.loads((tmp_path / "out.json").read_text())["traceEvents"], "kernel")
 
 
 class TestFile:

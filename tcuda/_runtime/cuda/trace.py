@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from tcuda._runtime.protocol import TracedWork
@@ -74,17 +75,19 @@ class CudaTrace:
         """
         return [each + self._ahead for each in host_times]
 
-    def end(self, devices: Sequence[int]) -> list[TracedWork]:
-        """Wait for ``devices``, end the trace, and return what the trace has."""
-        cupti = self._cupti
-        try:
+    def wait(self, devices: Sequence[int]) -> None:
+        """Wait for each of ``devices``, also if the work of another one has failed."""
+        with ExitStack() as waits:
             for device in devices:
-                self._synchronize(device)
-        finally:
-            end = self.now()
-            for kind in self._kinds:
-                cupti.activity_disable(kind)
-            cupti.activity_flush_all(_ALL)
+                waits.callback(self._synchronize, device)
+
+    def end(self) -> list[TracedWork]:
+        """End the trace, and return what the trace has."""
+        cupti = self._cupti
+        end = self.now()
+        for kind in self._kinds:
+            cupti.activity_disable(kind)
+        cupti.activity_flush_all(_ALL)
         found = map(self._work, self._records)
         return [work for work in found if work is not None and work.start < end]
 

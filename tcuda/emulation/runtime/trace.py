@@ -49,8 +49,11 @@ class EmulatedTrace:
         """
         return [self._moments[max(bisect.bisect(self._host_times, each) - 1, 0)] for each in host_times]
 
-    def end(self, devices: Sequence[int]) -> list[TracedWork]:
-        """End the trace, and return what the trace has. The times of work are known before the work is complete."""
+    def wait(self, devices: Sequence[int]) -> None:
+        """Return at once, because the times of work are known before the work is complete."""
+
+    def end(self) -> list[TracedWork]:
+        """End the trace, and return what the trace has."""
         with self._clock._lock:
             self._clock._waited = None
             self._follow(None)
