@@ -186,10 +186,10 @@ class _Record:
         self.lack = ""
         self.failure: AcceleratorError | None = None
         self._ranges = ranges
-        # Now, because after some errors no call of the driver succeeds.
-        self._names = [get_device_name(device) for device in range(device_count())]
         with ExitStack() as undo:
             undo.callback(self._hear_no_ranges)
+            # Now, because after some errors no call of the driver succeeds.
+            self._names = [get_device_name(device) for device in range(device_count())]
             self._trace = runtime().beginTrace()
             undo.callback(self._trace.end)
             self._memory = _History(self._trace)

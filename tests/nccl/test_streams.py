@@ -112,7 +112,10 @@ def test_a_captured_collective_knows_its_line_and_cannot_run_alone(monkeypatch: 
         other.wait_stream(origin)
         nccl.all_reduce(arrays, streams=[origin, other])
         origin.wait_stream(other)
-    words = r"node \d \(\S+, captured at \S+test_streams.py:\d+ in test_\w+\) cannot be run alone: the kernel waits for the work of"
+    words = (
+        r"node \d \(\S+, captured at \S+test_streams.py:\d+ in test_\w+\) cannot be run alone: "
+        "the kernel waits for the work of"
+    )
     with pytest.raises(RuntimeError, match=words):
         graph.replay_stepwise()
     assert [got.tolist() for got in read(arrays)] == [[1] * 10, [2] * 10]
