@@ -466,7 +466,8 @@ with tcuda.profiler.trace("out.json"):
 
 def test_a_device_that_a_kernel_has_made_unusable_has_a_trace(run_forked: RunPython, tmp_path: Path) -> None:
     done = run_forked(FAILING)
-    assert (done.stdout, done.stderr.splitlines()[-1]) == ("700\n", "KeyError: 'mine'")
+    assert done.stdout == "700\n"
+    assert "KeyError: 'mine'" in done.stderr.splitlines()  # on a GPU, CuPy then fails to unload its kernels
     assert spans(json.loads((tmp_path / "out.json").read_text())["traceEvents"], "kernel")
 
 
