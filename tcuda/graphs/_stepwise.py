@@ -217,7 +217,7 @@ class _Arrays:
 
 
 def _arrays_of_program() -> Iterator[_Array]:
-    """Yield the arrays of devices that are alive. Of several arrays with the same elements, one is yielded."""
+    """Yield the live arrays of devices, but only the first of several arrays with the same elements."""
     kind = backend.array_type()
     seen = set()
     found: list[Any] = gc.get_objects()

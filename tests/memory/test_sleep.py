@@ -17,7 +17,7 @@ from tcuda._process.asleep import asleep
 from tcuda.memory import _sleep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from support.fixture_types import OutputOf
     from tcuda._runtime.protocol import Runtime
@@ -511,6 +511,21 @@ class TestWorkOnSleepingMemory:
         assert x.get().tolist() == list(range(1, 1001))
 
 
+class FailingLedger:
+    """The ledger, of which one function raises an error; if ``is_late``, after its work."""
+
+    def __init__(self, name: str, error: Callable[[], BaseException], *, is_late: bool = True) -> None:
+        self._known, self._name, self._error, self._is_late = module.ledger(), name, error, is_late
+
+    def __getattr__(self, name: str) -> Any:
+        return self._fail if name == self._name else getattr(self._known, name)
+
+    def _fail(self, *arguments: Any) -> NoReturn:
+        if self._is_late:
+            getattr(self._known, self._name)(*arguments)
+        raise self._error()
+
+
 def test_a_process_may_end_while_its_pools_sleep(output_of: OutputOf) -> None:
     program = """
 import tcuda
@@ -551,18 +566,8 @@ def test_a_pool_that_falls_asleep_during_a_look_at_the_others_is_noted(monkeypat
 
 
 def test_a_signal_handler_that_raises_leaves_the_pool_awake(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = module.ledger()
-
-    class Ledger:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(known, name)
-
-        def sleep(self, *arguments: Any) -> NoReturn:
-            known.sleep(*arguments)
-            raise KeyboardInterrupt
-
     x = xp.arange(1000)
-    monkeypatch.setattr(_sleep, "ledger", Ledger)
+    monkeypatch.setattr(_sleep, "ledger", lambda: FailingLedger("sleep", KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         tcuda.memory.sleep()
     assert not tcuda.memory.is_asleep()
@@ -647,17 +652,11 @@ class TestAPoolThatALaterDeviceRefuses:
         assert not pool.is_asleep
 
     def test_says_why_the_driver_does_not_wake(self, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        known = module.ledger()
-
-        class Ledger:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(known, name)
-
-            def wake(self, *arguments: Any) -> NoReturn:
-                raise tcuda.AcceleratorError(46, "mapping memory that wakes; the memory is asleep")
+        def failure() -> tcuda.AcceleratorError:
+            return tcuda.AcceleratorError(46, "mapping memory that wakes; the memory is asleep")
 
         with monkeypatch.context() as context:
-            context.setattr(_sleep, "ledger", Ledger)
+            context.setattr(_sleep, "ledger", lambda: FailingLedger("wake", failure, is_late=False))
             with pytest.raises(RuntimeError, match=r"cuda:1(?s:.*)still asleep on cuda:0.*mapping memory that wakes"):
                 pool.sleep()
         assert pool.is_asleep
@@ -665,18 +664,11 @@ class TestAPoolThatALaterDeviceRefuses:
     def test_says_where_a_driver_that_failed_twice_leaves_the_pool_asleep(
         self, pool: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        known = module.ledger()
-
-        class Ledger:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(known, name)
-
-            def sleep(self, *arguments: Any) -> NoReturn:
-                known.sleep(*arguments)
-                raise tcuda.AcceleratorError(46, "unmapping memory that falls asleep; the memory is asleep")
+        def failure() -> tcuda.AcceleratorError:
+            return tcuda.AcceleratorError(46, "unmapping memory that falls asleep; the memory is asleep")
 
         with monkeypatch.context() as context:
-            context.setattr(_sleep, "ledger", Ledger)
+            context.setattr(_sleep, "ledger", lambda: FailingLedger("sleep", failure))
             error = self.refused(pool)
         assert isinstance(error, tcuda.AcceleratorError)
         assert "The pool is still asleep on cuda:0, and MemPool.wake() can be called later: " in error.details
@@ -684,19 +676,9 @@ class TestAPoolThatALaterDeviceRefuses:
         assert pool.is_asleep
 
     def test_keeps_the_error_of_a_signal_handler(self, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        known = module.ledger()
-
-        class Ledger:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(known, name)
-
-            def sleep(self, *arguments: Any) -> NoReturn:
-                known.sleep(*arguments)
-                raise KeyboardInterrupt
-
         self.leave(48 * MIB, pool)
         with monkeypatch.context() as context:
-            context.setattr(_sleep, "ledger", Ledger)
+            context.setattr(_sleep, "ledger", lambda: FailingLedger("sleep", KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt, match=r"still asleep on cuda:0.* MiB are missing"):
                 pool.sleep()
 

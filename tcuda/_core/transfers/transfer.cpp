@@ -154,27 +154,19 @@ bool Transfer::launch(const Place &lane, libcuda::Function function, unsigned bl
 
 namespace {
 
-// The ranges of memory that copies read or write. The addresses are sorted, so that a relay of thousands of copies need
-// not compare each copy with each other copy.
-struct Ranges {
-    Ranges(const std::vector<Copy> &copies, End Copy::*side) {
-        for (const Copy &each : copies) {
-            begins.push_back((each.*side).address);
-            ends.push_back((each.*side).address + each.bytes);
-        }
-        std::sort(begins.begin(), begins.end());
-        std::sort(ends.begin(), ends.end());
-    }
+bool overlap(const End &one, std::uint64_t bytes, const End &other, std::uint64_t other_bytes) {
+    return one.address < other.address + other_bytes && other.address < one.address + bytes;
+}
 
-    // The number of ranges that overlap the bytes: of those that begin before the end of the bytes, all that end later
-    // than the bytes begin.
-    std::ptrdiff_t overlapping(const End &begin, std::uint64_t bytes) const {
-        return std::lower_bound(begins.begin(), begins.end(), begin.address + bytes) - begins.begin() -
-               (std::upper_bound(ends.begin(), ends.end(), begin.address) - ends.begin());
-    }
-
-    std::vector<std::uint64_t> begins, ends;
-};
+// Whether no other copy reads or writes what the copy writes, or writes what the copy reads.
+bool is_apart(const std::vector<Copy> &copies, std::size_t place) {
+    const Copy &one = copies[place];
+    return std::all_of(copies.begin(), copies.end(), [&](const Copy &other) {
+        return &other == &one || !(overlap(one.target, one.bytes, other.source, other.bytes) ||
+                                   overlap(one.target, one.bytes, other.target, other.bytes) ||
+                                   overlap(one.source, one.bytes, other.target, other.bytes));
+    });
+}
 
 } // namespace
 
@@ -183,7 +175,6 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
         Place source, target;
         std::size_t last; // the last copy from the source to the target
         bool is_ordered;  // whether the source has waited for the target; true within a stream
-        std::vector<const Copy *> postponed; // copies within a stream
     };
     std::vector<Link> links;
     const auto link_of = [&](const Copy &copy) {
@@ -194,11 +185,8 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
     for (std::size_t i = 0; i < copies.size(); ++i) {
         const auto known = link_of(copies[i]);
         if (known == links.end())
-            links.push_back({copies[i].source.place,
-                             copies[i].target.place,
-                             i,
-                             copies[i].source.place == copies[i].target.place,
-                             {}});
+            links.push_back(
+                {copies[i].source.place, copies[i].target.place, i, copies[i].source.place == copies[i].target.place});
         else
             known->last = i;
     }
@@ -232,30 +220,27 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
     }
     // A copy within a stream that no other copy concerns is made when the stream is about to wait for a copy that
     // arrives: of two copies of 2 MiB, the one that arrives then does not take 10 microseconds longer on an H200.
-    const Ranges read(copies, &Copy::source), written(copies, &Copy::target);
-    // Whether no other copy reads or writes what the copy writes, or writes what the copy reads.
-    const auto is_apart = [&](const Copy &one) {
-        return written.overlapping(one.target, one.bytes) == 1 && written.overlapping(one.source, one.bytes) == 0 &&
-               read.overlapping(one.target, one.bytes) == 0;
-    };
+    std::vector<const Copy *> postponed;
     const auto make_postponed = [&](const Place &place) {
-        for (Link &link : links)
-            if (link.source == place)
-                for (const Copy *each : std::exchange(link.postponed, {}))
-                    if (!copy(place, each->target, each->source, each->bytes))
-                        return false;
+        for (const Copy *&each : postponed) {
+            if (each == nullptr || !(each->source.place == place))
+                continue;
+            const Copy &made = *std::exchange(each, nullptr);
+            if (!copy(place, made.target, made.source, made.bytes))
+                return false;
+        }
         return true;
     };
     for (std::size_t i = 0; i < copies.size(); ++i) {
         const Place &source = copies[i].source.place, &target = copies[i].target.place;
-        const auto link = link_of(copies[i]);
-        if (source == target && is_apart(copies[i])) {
-            link->postponed.push_back(&copies[i]);
+        if (source == target && is_apart(copies, i)) {
+            postponed.push_back(&copies[i]);
             continue;
         }
         Place lane = source, next = target;
         if (leaves(source, i) && !open(source, &lane)) // the work of one stream needs no lane
             return false;
+        const auto link = link_of(copies[i]);
         if (!link->is_ordered && !wait(lane, target))
             return false;
         if (!copy(lane, copies[i].target, copies[i].source, copies[i].bytes))
@@ -273,7 +258,8 @@ bool Transfer::relay(const std::vector<Copy> &copies) {
             return false;
         }
     }
-    return std::all_of(links.begin(), links.end(), [&](const Link &link) { return make_postponed(link.source); });
+    return std::all_of(copies.begin(), copies.end(),
+                       [&](const Copy &each) { return make_postponed(each.source.place); });
 }
 
 bool Transfer::add(const Place &place, const std::vector<Place> &peers, libcuda::Function function, unsigned blocks,

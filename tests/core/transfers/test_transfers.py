@@ -267,35 +267,6 @@ for _ in range(400):
         assert sum(each.startswith("copy") for each in log) == len(hops)
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize("devices", ["0", "1", "01"])
-def test_a_copy_of_a_relay_takes_as_long_beside_many_copies_as_beside_few(
-    output_of: OutputOf, driver_stub: str, devices: str
-) -> None:
-    code = f"""
-import time
-
-devices = {[int(device) for device in devices]}
-
-def fastest(count):
-    target = array((64 * count,), BYTE, 0x1000000, 0)
-    sources = [array((64,), BYTE, 0x8000000 + 64 * place, devices[place * len(devices) // count])
-               for place in range(count)]
-    hops = [(place + 1, 0, 0, 64, 64 * place) for place in range(count)]
-    best = math.inf
-    for _ in range(5):
-        begin = time.perf_counter()
-        core.relay([target, *sources], hops)
-        best = min(best, time.perf_counter() - begin)
-        log()
-    return best / count
-
-few, many = fastest(100), fastest(10_000)
-assert many < 3 * few, (few, many)
-"""
-    assert outputs(output_of, driver_stub, code) == []
-
-
 def test_a_failed_call_raises_its_status_and_restores_the_context(output_of: OutputOf, driver_stub: str) -> None:
     code = """
 for name in ("create", "record", "wait", "copy"):
